@@ -1,0 +1,3 @@
+module handoffd
+
+go 1.26
