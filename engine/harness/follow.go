@@ -45,6 +45,12 @@ type Handler interface {
 	Settled(cur Cursor, out *Out) error
 }
 
+// TornEnd is implemented by handlers that want to know of damage at the
+// unfinished end, which more bytes could still mend.
+type TornEnd interface {
+	Torn(raw []byte, offset int64) error
+}
+
 // Prefixer is implemented by formats that can tell from the first bytes of a
 // line that it is bookkeeping of no value, however long it is.
 type Prefixer interface {
@@ -98,7 +104,7 @@ type pass struct {
 
 // record decodes one unit and delivers it.
 func (p *pass) record(unit []byte, at Position) error {
-	p.out.Turns, p.out.Unknown, p.out.Flagged = p.out.Turns[:0], "", false
+	p.out.Turns, p.out.Unknown, p.out.Flagged, p.out.Unit = p.out.Turns[:0], "", false, unit
 	if err := p.f.dec.Decode(unit, at, &p.out); err != nil {
 		return err
 	}
@@ -152,7 +158,11 @@ func (p *pass) jsonl(r io.Reader) error {
 		return p.flush()
 	}
 	p.f.dirty = true
-	if err := sp.end(tail.raw, tailAt); err != nil {
+	torn := func([]byte, int64, string) error { return nil }
+	if t, ok := p.h.(TornEnd); ok {
+		torn = func(raw []byte, offset int64, _ string) error { return t.Torn(raw, offset) }
+	}
+	if err := sp.end(tail.raw, tailAt, torn); err != nil {
 		return err
 	}
 	return p.flush()
@@ -258,7 +268,7 @@ func (p *pass) flush() error {
 		return nil
 	}
 	p.f.dirty = true
-	p.out.Turns, p.out.Unknown, p.out.Flagged = p.out.Turns[:0], "", false
+	p.out.Turns, p.out.Unknown, p.out.Flagged, p.out.Unit = p.out.Turns[:0], "", false, nil
 	p.f.dec.Flush(&p.out)
 	return p.h.Unit(&p.out, Position{p.cur.Offset, p.cur.Line})
 }

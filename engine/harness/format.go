@@ -130,6 +130,8 @@ type Out struct {
 	Meta *session.Meta
 	// Turns are appended in order. Seq counts only where Traits.OwnSeq.
 	Turns []turn.Turn
+	// Unit is the unit that was decoded; the shared loop sets it.
+	Unit []byte
 	// Unknown names the type of a record that the format does not know.
 	Unknown string
 	// Flagged says that the record was readable only leniently (a duplicate

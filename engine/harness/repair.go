@@ -25,9 +25,8 @@ func valid(b []byte) bool {
 }
 
 // repair finds the records in a line that is not one record: glued ones, one
-// behind a torn one, one with raw control characters inside. lastMayGrow says
-// that the end of the line is the end of the source.
-func (s *splitter) repair(body []byte, at Position, lastMayGrow bool) error {
+// behind a torn one, one with raw control characters inside.
+func (s *splitter) repair(body []byte, at Position) error {
 	if fixed := escapeControls(body); len(fixed) != len(body) {
 		if err := s.record(fixed, at); !Syntax(err) {
 			return s.judge(body, at.Offset, err)
@@ -56,9 +55,6 @@ func (s *splitter) repair(body []byte, at Position, lastMayGrow bool) error {
 		}
 		next := s.resync(body, pos+1, &budget)
 		if next < 0 {
-			if lastMayGrow {
-				return nil
-			}
 			return s.reject(body[pos:], offset, ReasonTorn)
 		}
 		if err := s.reject(body[pos:next], offset, ReasonTorn); err != nil {
@@ -153,4 +149,15 @@ func escapeControls(b []byte) []byte {
 		}
 	}
 	return out
+}
+
+// FirstObject returns the JSON object that b begins with, or nil.
+func FirstObject(b []byte) []byte {
+	if len(b) == 0 || b[0] != '{' {
+		return nil
+	}
+	if n, _ := valueLen(b); n > 0 {
+		return b[:n]
+	}
+	return nil
 }

@@ -83,7 +83,7 @@ func (s *splitter) line(raw []byte, at Position) error {
 		s.bytes = len(raw)
 		return nil
 	}
-	return s.repair(body, at, false)
+	return s.repair(body, at)
 }
 
 // heldLine takes a line while others wait.
@@ -135,7 +135,7 @@ func (s *splitter) giveUp() error {
 		if len(body) == 0 {
 			continue
 		}
-		if err := s.repair(body, p.at, false); err != nil {
+		if err := s.repair(body, p.at); err != nil {
 			return err
 		}
 	}
@@ -143,11 +143,11 @@ func (s *splitter) giveUp() error {
 }
 
 // end takes the bytes after the last newline and decides everything that
-// waits, as if the source ended here. Damage that more bytes could mend is
-// not reported.
-func (s *splitter) end(tail []byte, at Position) error {
+// waits, as if the source ended here. Damage that more bytes could mend goes
+// to torn.
+func (s *splitter) end(tail []byte, at Position, torn func([]byte, int64, string) error) error {
 	reject := s.reject
-	s.reject = func([]byte, int64, string) error { return nil }
+	s.reject = torn
 	defer func() { s.reject = reject }()
 	body, _, _ := trim(tail, at.Offset)
 	switch {
@@ -158,7 +158,7 @@ func (s *splitter) end(tail []byte, at Position) error {
 	case len(body) > 0:
 		err := s.record(body, at)
 		if Syntax(err) {
-			return s.repair(body, at, true)
+			return s.repair(body, at)
 		}
 		return s.judge(body, at.Offset, err)
 	}

@@ -1,129 +1,221 @@
-// Package session holds a session's identity, manifest and evidence contract
-// as values. It is pure: it never touches a file.
+// Package session holds a session's identity and manifest as values, and the
+// bytes they are written as. It is pure: it never touches a file.
 package session
 
 import (
-	"handoffd/engine/turn"
+	"bytes"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"handoffd/engine/fault"
+	"handoffd/engine/seal"
 )
 
-// Manifest is manifest.json. The fields up to ManifestSHA256 and the optional
-// ones after Ingest are the reference's, in its order; the ones between are
-// ours. The seal covers every field but ManifestSHA256 itself.
+// Manifest is manifest.json. The members up to Counts and the optional ones
+// from EvidenceContractSHA256 on are the reference's, in its order; those
+// between are ours. The seal covers every member but manifest_sha256.
 //
 // No object in it is keyed by text from a transcript: JavaScript reorders
-// integer-like keys, and the reference's seal is over JavaScript's order.
+// integer-like keys, and the reference seals in JavaScript's order.
 type Manifest struct {
-	Session   string
-	Project   string
-	Harness   string
-	Model     string
-	CreatedAt string // RFC 3339, UTC, milliseconds
+	Session   string `json:"session"`
+	Project   string `json:"project"`
+	Harness   string `json:"harness"`
+	Model     string `json:"model"`
+	CreatedAt string `json:"created_at"` // RFC 3339, UTC, milliseconds
 	// SourcePaths lists every file ingested, absolute.
-	SourcePaths []string
+	SourcePaths []string `json:"source_paths"`
 	// Watermark is the highest seq in the timeline.
-	Watermark int64
-	// RawSHA256 is the hash of the bytes of the source last built, as read.
-	RawSHA256 string
-	Revisions int
-	UpdatedAt string
-	TurnCount int
-	Counts    turn.Counts
-	// ManifestSHA256 seals all the others.
-	ManifestSHA256 string
+	Watermark int64 `json:"watermark"`
+	// RawSHA256 is the hash of the bytes of the source last read.
+	RawSHA256 string `json:"raw_sha256"`
+	Revisions int    `json:"revisions"`
+	UpdatedAt string `json:"updated_at"`
+	TurnCount int    `json:"turn_count"`
+	Counts    Counts `json:"counts"`
 
-	Format  string // name of the format that read the sources
-	Meta    Meta
-	Sources []Source
+	// Schema is the version of the members below, 1; 0 in a manifest that
+	// the reference wrote.
+	Schema  int      `json:"handoffd_schema,omitzero"`
+	Format  string   `json:"format,omitempty"` // key of the format that read the sources
+	Meta    Meta     `json:"transcript,omitzero"`
+	Sources []Source `json:"sources,omitempty"`
 	// Committed says how far each appended file belongs to this revision.
-	Committed []Appended
-	// Renders are the hashes of the replaced files, each taken with
-	// ManifestSHA256 in the text replaced by zeros.
-	Renders []Render
-	// State names the file beside the manifest from which the next build
-	// continues.
-	State string
-	// Quarantined counts what was skipped and kept in quarantine/.
-	Quarantined int
+	Committed []Artifact `json:"committed,omitempty"`
+	// Renders are the replaced files, each hashed with this manifest's hash
+	// in its text replaced by zeros.
+	Renders []Artifact `json:"renders,omitempty"`
+	// State names the file from which the next build continues, and
+	// StateSHA256 is its hash.
+	State       string `json:"state,omitempty"`
+	StateSHA256 string `json:"state_sha256,omitempty"`
+	// Quarantined counts what was skipped as damage and kept in quarantine/,
+	// Unknown the records kept there whose type the format does not know.
+	Quarantined int `json:"quarantined,omitzero"`
+	Unknown     int `json:"unknown_records,omitzero"`
 	// Provisional counts the turns at the end of the timeline that stand for
-	// an unfinished end of a source and may be replaced when it grows.
-	Provisional int
+	// the unfinished end of a source; they are replaced when it grows.
+	Provisional int `json:"provisional_turns,omitzero"`
+	// Objective is the one given by hand, kept for later builds.
+	Objective string `json:"objective,omitempty"`
 
-	// The reference's optional fields, kept verbatim.
-	EvidenceContractSHA256 string
-	PrevProject            string
-	TitledFrom             []string
-	PromotedAt             string
-	PromotedBy             string
-	PromotedGate           string
-	PromotedStale          bool
-	FederatedFrom          string
-	FederatedAt            string
-	MergedFrom             []string
+	ManifestSHA256 string `json:"manifest_sha256"`
+
+	EvidenceContractSHA256 string   `json:"evidence_contract_sha256,omitempty"`
+	PrevProject            string   `json:"prev_project,omitempty"`
+	TitledFrom             []string `json:"titled_from,omitempty"`
+	PromotedAt             string   `json:"promoted_at,omitempty"`
+	PromotedBy             string   `json:"promoted_by,omitempty"`
+	PromotedGate           string   `json:"promoted_gate,omitempty"`
+	PromotedStale          bool     `json:"promoted_stale,omitzero"`
+	FederatedFrom          string   `json:"federated_from,omitempty"`
+	FederatedAt            string   `json:"federated_at,omitempty"`
+	MergedFrom             []string `json:"merged_from,omitempty"`
+
+	// Extra are members that this version does not know, kept as they are.
+	Extra jsontext.Value `json:",embed"`
+}
+
+// Counts are the turns of each class; OTHER is the rest of the total.
+type Counts struct {
+	User    int `json:"USER"`
+	Agent   int `json:"AGENT"`
+	Thought int `json:"THOUGHT"`
+	Tool    int `json:"TOOL"`
 }
 
 // Source is one transcript of a session and how far it is captured.
 type Source struct {
-	Path string
-	// Bytes is how many bytes were read and hashed, the unfinished tail
-	// included; SHA256 is their hash.
-	Bytes  int64
-	SHA256 string
-	// Read is the offset up to which every record is decided.
-	Read int64
-	// Head is the hash of the first HeadBytes of the source.
-	Head      string
-	HeadBytes int64
-	// Inode, ModTime (nanoseconds) and ChangeTime are those at the last
-	// build; they are hints, never identity.
-	Inode, ModTime, ChangeTime int64
-	// Quarantined and Unknown count damaged lines and records of a type that
-	// the format does not know.
-	Quarantined, Unknown int
+	Path   string `json:"path"`
+	Format string `json:"format,omitempty"`
+	// Bytes is how many bytes of content were read and hashed, the
+	// unfinished tail included; SHA256 is their hash.
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"`
+	// Pending is how many of Bytes, at the end, are not decided yet.
+	Pending int64 `json:"pending,omitzero"`
+	// Size, Inode, ModTime and ChangeTime (nanoseconds) are the file's at
+	// the last build. They are hints, never identity.
+	Size       int64  `json:"size"`
+	Inode      string `json:"inode,omitempty"`
+	ModTime    string `json:"mtime,omitempty"`
+	ChangeTime string `json:"ctime,omitempty"`
+	// Quarantined and Unknown are this source's share.
+	Quarantined int `json:"quarantined,omitzero"`
+	Unknown     int `json:"unknown_records,omitzero"`
+	// Flagged counts records that were readable only leniently.
+	Flagged int `json:"flagged,omitzero"`
 	// Gone says that the file was missing at the last look.
-	Gone bool
-	// Rewritten says that the source was once replaced by other content, so
-	// that its position no longer tells what was captured.
-	Rewritten bool
+	Gone bool `json:"gone,omitzero"`
+	// Rewritten says that other content took the place of what was captured
+	// at least once; the old turns stay.
+	Rewritten bool `json:"rewritten,omitzero"`
 }
 
-// Appended is the committed length of an append-only file.
-type Appended struct {
-	Name   string
-	Bytes  int64
-	SHA256 string
-}
-
-// Render is a replaced file as of this revision.
-type Render struct {
-	Name   string
-	Bytes  int64
-	SHA256 string
+// Artifact is a file of the session as of one revision.
+type Artifact struct {
+	Name   string `json:"name"`
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"`
 }
 
 // Meta is what a transcript says about its session, beyond its turns.
 type Meta struct {
-	ID           string // the harness's own session id
-	CWD          string // first working directory that a record names
-	Branch       string // newest
-	Model        string // newest real model
-	Version      string // newest harness version
-	Title        string
-	Thread       string // canonical only
-	Parent       string // session that started this one as a subagent
-	ForkedFrom   string // session whose history this one continues
-	Kind         string // "", "subagent", "warmup", "fork", "import", "sdk"
-	FirstTS      string
-	LastTS       string // newest record time
-	Tokens       Tokens
-	Compactions  int
-	Inherited    int // leading turns that ForkedFrom holds too
-	Interruption string
+	ID          string `json:"id,omitempty"`      // the harness's own session id
+	CWD         string `json:"cwd,omitempty"`     // first working directory that a record names
+	Branch      string `json:"branch,omitempty"`  // newest
+	Model       string `json:"model,omitempty"`   // newest real model
+	Version     string `json:"version,omitempty"` // newest harness version
+	Title       string `json:"title,omitempty"`
+	Thread      string `json:"thread,omitempty"`         // canonical only
+	Parent      string `json:"parent_session,omitempty"` // session that started this one as a subagent
+	ForkedFrom  string `json:"forked_from,omitempty"`    // session whose history this one continues
+	Kind        string `json:"source_kind,omitempty"`    // "", subagent, warmup, fork, import, sdk
+	FirstTS     string `json:"first_ts,omitempty"`
+	LastTS      string `json:"last_ts,omitempty"` // newest record time
+	Tokens      Tokens `json:"tokens,omitzero"`
+	Compactions int    `json:"compactions,omitzero"`
+	Inherited   int    `json:"inherited_turns,omitzero"` // leading turns that ForkedFrom holds too
 }
 
 // Tokens is the usage that a harness reports.
 type Tokens struct {
-	Input, Output, CacheRead, CacheWrite int64
-	// Context is the fill of the context window at the last turn, in tokens,
-	// and Window the window's size when the harness reports one.
-	Context, Window int64
+	Input      int64 `json:"input,omitzero"`
+	Output     int64 `json:"output,omitzero"`
+	CacheRead  int64 `json:"cache_read,omitzero"`
+	CacheWrite int64 `json:"cache_write,omitzero"`
+	// Context is the fill of the context window at the last turn, in tokens;
+	// Window is its size when the harness reports one.
+	Context int64 `json:"context,omitzero"`
+	Window  int64 `json:"window,omitzero"`
+}
+
+// Source returns the source with the given path.
+func (m *Manifest) Source(path string) (int, bool) {
+	for i := range m.Sources {
+		if m.Sources[i].Path == path {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// Artifact returns the committed or rendered file with the given name.
+func (m *Manifest) Artifact(name string) (Artifact, bool) {
+	for _, list := range [][]Artifact{m.Committed, m.Renders} {
+		for _, a := range list {
+			if a.Name == name {
+				return a, true
+			}
+		}
+	}
+	return Artifact{}, false
+}
+
+// Encode seals m, stores the hash in it and returns the bytes of
+// manifest.json: two-space indentation and no final newline, as the reference
+// writes it.
+func Encode(m *Manifest) ([]byte, error) {
+	m.ManifestSHA256 = seal.Zero
+	if m.SourcePaths == nil {
+		m.SourcePaths = []string{}
+	}
+	raw, err := json.Marshal(m)
+	if err != nil {
+		return nil, fmt.Errorf("encode manifest: %w", err)
+	}
+	compact, _, err := seal.Compact(raw, "manifest_sha256")
+	if err != nil {
+		return nil, fmt.Errorf("seal manifest: %w", err)
+	}
+	m.ManifestSHA256 = seal.Sum(compact)
+	raw = bytes.Replace(raw, []byte(`"manifest_sha256":"`+seal.Zero), []byte(`"manifest_sha256":"`+m.ManifestSHA256), 1)
+	v := jsontext.Value(raw)
+	if err := v.Indent(jsontext.WithIndent("  ")); err != nil {
+		return nil, fmt.Errorf("indent manifest: %w", err)
+	}
+	return v, nil
+}
+
+// Decode reads manifest.json. It does not check the seal.
+func Decode(raw []byte) (*Manifest, error) {
+	m := &Manifest{}
+	if err := json.Unmarshal(raw, m); err != nil {
+		return nil, fault.New(fault.Integrity, "unparsable manifest: %w", err)
+	}
+	return m, nil
+}
+
+// Sealed checks the seal of manifest.json, ours or the reference's.
+func Sealed(raw []byte) error {
+	compact, want, err := seal.Compact(raw, "manifest_sha256")
+	if err != nil {
+		return fault.New(fault.Integrity, "unparsable manifest: %w", err)
+	}
+	if got := seal.Sum(compact); got != want {
+		return fault.New(fault.Integrity, "manifest tampered (sha mismatch)")
+	}
+	return nil
 }

@@ -1,0 +1,59 @@
+package plain
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestText(t *testing.T) {
+	long := strings.Repeat("iVBORw0K", 20)
+	for in, want := range map[string]string{
+		"":       "",
+		"plain":  "plain",
+		"a\xffb": "a\ufffdb",
+		"see data:image/png;base64," + long + " end":          "see [image] end",
+		"x(data:image/png;base64," + long + ")":               "x([image])",
+		"data:application/pdf;base64," + long + "":            "[file]",
+		"write data:image/png;base64,AAAA in css":             "write data:image/png;base64,AAAA in css",
+		"a;base64," + long:                                    "a;base64," + long,
+		"data: no;base64," + long:                             "data: no;base64," + long,
+		strings.Repeat("data:image/gif;base64,"+long+"\n", 2): "[image]\n[image]\n",
+	} {
+		if got := Text(in); got != want {
+			t.Errorf("Text(%.60q) = %.60q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestLater(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{"", "2026-01-01T00:00:00Z", true},
+		{"2026-01-01T00:00:00Z", "", false},
+		{"2026-01-01T00:00:00.000Z", "2026-01-01T00:00:00.001Z", true},
+		{"2026-01-01T00:00:00.5Z", "2026-01-01T00:00:00.25Z", false},
+		{"2026-01-01T02:00:00+02:00", "2026-01-01T00:00:01Z", true},
+		{"2026-01-01T00:00:00Z", "yesterday", false},
+	} {
+		if got := Later(c.a, c.b); got != c.want {
+			t.Errorf("Later(%q, %q) = %v", c.a, c.b, got)
+		}
+	}
+}
+
+func TestLetters(t *testing.T) {
+	if Letters("a b", "c") != Letters("a\nbc") {
+		t.Error("white space changes Letters")
+	}
+	if Hash("a", "b") == Hash("ab") {
+		t.Error("Hash does not part its arguments")
+	}
+}
+
+func TestClip(t *testing.T) {
+	if got := Clip("aé", 2); got != "a" {
+		t.Errorf("Clip cuts a rune: %q", got)
+	}
+}

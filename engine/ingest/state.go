@@ -1,0 +1,142 @@
+// Package ingest turns what is new in a source into appended turns: it knows
+// where a source was left, whether it is still the same source, and which of
+// its turns are captured already. It renders nothing and commits nothing.
+package ingest
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"handoffd/engine/harness"
+	"handoffd/engine/session"
+	"handoffd/engine/turn"
+)
+
+// State is what is decided of a session: where each source was left and what
+// its records amount to.
+type State struct {
+	// Next is the seq of the next turn that has none of its own.
+	Next      int64        `json:"next"`
+	Watermark int64        `json:"watermark"`
+	Counts    turn.Counts  `json:"counts"`
+	Meta      session.Meta `json:"meta"`
+	// Calls are the newest tool calls, so that a result gets the name of
+	// its call; at most maxCalls.
+	Calls   []call   `json:"calls,omitempty"`
+	Sources []Source `json:"sources"`
+}
+
+// call is a tool call whose result may still come.
+type call struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+const maxCalls = 512
+
+// Source is how far one source is captured.
+type Source struct {
+	Path   string `json:"path"`
+	Format string `json:"format"`
+	// Scope is the source whose turns this one's are compared with, where
+	// the format counts each source for itself.
+	Scope  int            `json:"scope"`
+	Cursor harness.Cursor `json:"cursor"`
+	// Bytes were read and hashed; Hash continues there.
+	Bytes int64  `json:"bytes"`
+	Hash  []byte `json:"hash"`
+	// Head and Tail identify the content without reading all of it: the
+	// hash of the first HeadBytes and of the last bytes before Bytes.
+	Head      string `json:"head"`
+	HeadBytes int64  `json:"head_bytes"`
+	Tail      string `json:"tail"`
+	// The file as it was; hints.
+	Size       int64  `json:"size"`
+	Inode      string `json:"inode"`
+	ModTime    string `json:"mtime"`
+	ChangeTime string `json:"ctime"`
+
+	Quarantined int  `json:"quarantined"`
+	Unknown     int  `json:"unknown"`
+	Flagged     int  `json:"flagged"`
+	Rewritten   bool `json:"rewritten,omitzero"`
+	Gone        bool `json:"gone,omitzero"`
+	// Fragment is a line above the limit whose end has not been seen.
+	Fragment *fragment `json:"fragment,omitempty"`
+}
+
+// identifying is how many bytes at either end identify a source.
+const identifying = 4096
+
+// Clone returns a copy that shares nothing that changes.
+func (s *State) Clone() *State {
+	c := *s
+	c.Calls = slices.Clone(s.Calls)
+	c.Sources = slices.Clone(s.Sources)
+	for i := range c.Sources {
+		if f := c.Sources[i].Fragment; f != nil {
+			copied := *f
+			c.Sources[i].Fragment = &copied
+		}
+	}
+	return &c
+}
+
+// Encode returns the state for the session's state file.
+func (s *State) Encode() (jsontext.Value, error) {
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return nil, fmt.Errorf("encode ingest state: %w", err)
+	}
+	return raw, nil
+}
+
+// Decode reads what Encode returned.
+func Decode(raw jsontext.Value) (*State, error) {
+	s := &State{}
+	if err := json.Unmarshal(raw, s); err != nil {
+		return nil, fmt.Errorf("decode ingest state: %w", err)
+	}
+	return s, nil
+}
+
+// called remembers a call or names a result after its call.
+func (s *State) called(t *turn.Tool) {
+	if t.CallID == "" {
+		return
+	}
+	if t.Phase == turn.Call {
+		if len(s.Calls) >= maxCalls {
+			s.Calls = slices.Delete(s.Calls, 0, len(s.Calls)-maxCalls+1)
+		}
+		s.Calls = append(s.Calls, call{t.CallID, t.Name})
+		return
+	}
+	for i := len(s.Calls) - 1; i >= 0; i-- {
+		if s.Calls[i].ID == t.CallID {
+			if t.Name == "" {
+				t.Name = s.Calls[i].Name
+			}
+			s.Calls = slices.Delete(s.Calls, i, i+1)
+			return
+		}
+	}
+}
+
+// add counts a turn and gives it its seq.
+func (s *State) add(t *turn.Turn, own bool) {
+	if !own {
+		t.Seq = s.Next
+	}
+	s.Next = max(s.Next, t.Seq+1)
+	if s.Counts.Total() == 0 || t.Seq > s.Watermark {
+		s.Watermark = t.Seq
+	}
+	s.Counts.Add(t.Class)
+	if t.Tool != nil {
+		s.called(t.Tool)
+	}
+}
