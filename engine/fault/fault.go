@@ -112,7 +112,11 @@ func (e *Error) Unwrap() error { return e.Err }
 // New returns an error of kind k. Like fmt.Errorf it wraps an operand of %w.
 func New(k Kind, format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)
-	return &Error{Kind: k, Msg: err.Error(), Err: errors.Unwrap(err)}
+	cause := errors.Unwrap(err)
+	if _, many := err.(interface{ Unwrap() []error }); many {
+		cause = err
+	}
+	return &Error{Kind: k, Msg: err.Error(), Err: cause}
 }
 
 // WithHint returns e with a hint.

@@ -94,6 +94,7 @@ func Run(req Request) (*Result, error) {
 		if rel == other && src.Bytes > 0 {
 			src.Rewritten = true
 		}
+		src.Reread = false
 		src.Cursor, src.Bytes, src.Hash, src.Fragment = harness.Cursor{}, 0, nil, nil
 		req.Follower = nil
 	}
@@ -113,6 +114,9 @@ func (p *pass) place() (relation, error) {
 	for i := range p.st.Sources {
 		if o := &p.st.Sources[i]; o.Path == p.File.Path {
 			p.index = i
+			if o.Reread {
+				return other, nil
+			}
 			return p.File.compare(o)
 		}
 	}

@@ -64,6 +64,9 @@ type Source struct {
 	Flagged     int  `json:"flagged"`
 	Rewritten   bool `json:"rewritten,omitzero"`
 	Gone        bool `json:"gone,omitzero"`
+	// Reread says that the position was lost and that the source must be
+	// matched from its start.
+	Reread bool `json:"reread,omitzero"`
 	// Fragment is a line above the limit whose end has not been seen.
 	Fragment *fragment `json:"fragment,omitempty"`
 }
@@ -136,7 +139,13 @@ func (s *State) add(t *turn.Turn, own bool) {
 		s.Watermark = t.Seq
 	}
 	s.Counts.Add(t.Class)
+	if s.Meta.FirstID == "" {
+		s.Meta.FirstID = t.ID
+	}
 	if t.Tool != nil {
 		s.called(t.Tool)
 	}
 }
+
+// Readopt counts a turn that is in the timeline already.
+func (s *State) Readopt(t *turn.Turn) { s.add(t, true) }

@@ -133,6 +133,7 @@ type Meta struct {
 	Parent      string `json:"parent_session,omitempty"` // session that started this one as a subagent
 	ForkedFrom  string `json:"forked_from,omitempty"`    // session whose history this one continues
 	Kind        string `json:"source_kind,omitempty"`    // "", subagent, warmup, fork, import, sdk
+	FirstID     string `json:"first_id,omitempty"`       // id of the first turn that has one
 	FirstTS     string `json:"first_ts,omitempty"`
 	LastTS      string `json:"last_ts,omitempty"` // newest record time
 	Tokens      Tokens `json:"tokens,omitzero"`

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"encoding/binary"
 	"path/filepath"
 
 	"handoffd/engine/safefile"
@@ -59,11 +60,16 @@ func (j *Journal) Turn(line []byte, k Key) error {
 	if _, err := j.files[timeline].Write(line); err != nil {
 		return err
 	}
-	var b [8]byte
-	for i := range b {
-		b[i] = byte(k >> (8 * i))
+	return j.Keys([]Key{k})
+}
+
+// Keys appends keys alone, for turns whose lines are there already.
+func (j *Journal) Keys(list []Key) error {
+	buf := make([]byte, 0, 8*len(list))
+	for _, k := range list {
+		buf = binary.LittleEndian.AppendUint64(buf, uint64(k))
 	}
-	_, err := j.files[keys].Write(b[:])
+	_, err := j.files[keys].Write(buf)
 	return err
 }
 

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"encoding/binary"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -28,6 +29,9 @@ type State struct {
 	// Ingest and Fold are the states of the packages of those names.
 	Ingest jsontext.Value `json:"ingest"`
 	Fold   jsontext.Value `json:"fold"`
+	// Contract is the hand-authored block of HANDOFF.md, so that a lost
+	// brief does not lose it.
+	Contract string `json:"contract,omitempty"`
 }
 
 // WriteState adds the state file of a revision to the group and names it in
@@ -102,9 +106,7 @@ func ReadKeys(dir string, n int64) ([]Key, error) {
 	}
 	out := make([]Key, n)
 	for i := range out {
-		for b := 7; b >= 0; b-- {
-			out[i] = out[i]<<8 | Key(raw[i*8+b])
-		}
+		out[i] = Key(binary.LittleEndian.Uint64(raw[i*8:]))
 	}
 	return out, nil
 }

@@ -138,7 +138,16 @@ const (
 func (d *decoder) take(r *record) (unknown string) {
 	d.clock(r)
 	last := d.Twins.Last
-	d.Twins.Last = nil
+	unknown = d.dispatch(r)
+	// repeated makes a new Last, so one that is the same is of a record
+	// before. A record of an unknown type stands between no two events.
+	if d.Twins.Last == last && unknown == "" {
+		d.Twins.Last = nil
+	}
+	return unknown
+}
+
+func (d *decoder) dispatch(r *record) (unknown string) {
 	switch {
 	case r.enveloped:
 	case r.kind == "" && r.recordType != "":
@@ -161,12 +170,7 @@ func (d *decoder) take(r *record) (unknown string) {
 	case "response_item":
 		return d.item(r)
 	case "event_msg":
-		d.Twins.Last = last
-		unknown = d.event(r)
-		if d.Twins.Last == last {
-			d.Twins.Last = nil
-		}
-		return unknown
+		return d.event(r)
 	case "compacted":
 		d.Twins.item(compaction, []uint64{0}, d.summary(r.message))
 	case "inter_agent_communication":

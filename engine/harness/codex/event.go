@@ -74,7 +74,7 @@ func (d *decoder) event(r *record) (unknown string) {
 		d.Twins.turns(d.other("[turn aborted: " + reason + "]"))
 	case "thread_rolled_back":
 		d.Twins.end()
-		d.Twins.turns(d.other(fmt.Sprintf("[thread rolled back: %d turns]", f.numTurns)))
+		d.Twins.turns(d.other(fmt.Sprintf("[thread rolled back by %d]", f.numTurns)))
 	case "context_compacted":
 		d.Twins.event(compaction, 0, fromEvent, d.summary(""))
 	case "token_count":

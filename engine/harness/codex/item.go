@@ -27,7 +27,7 @@ func (d *decoder) item(r *record) (unknown string) {
 	case "image_generation_call":
 		d.Twins.item(call, []uint64{plain.Hash(r.id)}, d.pictureTurns(&r.fields)...)
 		d.remember(r.id, "image_generation")
-	case "function_call_output", "custom_tool_call_output", "tool_search_output":
+	case "function_call_output", "custom_tool_call_output", "local_shell_call_output", "tool_search_output":
 		d.result(&r.fields)
 	case "compaction", "compaction_summary", "context_compaction":
 		// Encrypted; the compacted line beside it has the summary.

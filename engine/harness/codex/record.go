@@ -20,7 +20,7 @@ var items = map[string]bool{
 	"message": true, "reasoning": true, "agent_message": true,
 	"function_call": true, "function_call_output": true,
 	"custom_tool_call": true, "custom_tool_call_output": true,
-	"local_shell_call": true, "web_search_call": true, "image_generation_call": true,
+	"local_shell_call": true, "local_shell_call_output": true, "web_search_call": true, "image_generation_call": true,
 	"tool_search_call": true, "tool_search_output": true,
 	"ghost_snapshot": true, "additional_tools": true, "compaction_trigger": true,
 	"compaction": true, "compaction_summary": true, "context_compaction": true,

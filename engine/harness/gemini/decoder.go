@@ -1,0 +1,255 @@
+package gemini
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"handoffd/engine/harness"
+	"handoffd/engine/harness/plain"
+	"handoffd/engine/session"
+	"handoffd/engine/turn"
+)
+
+// state is what a decoder keeps between passes.
+type state struct {
+	// TS is the time of the record before, for records without one.
+	TS string `json:"ts,omitempty"`
+	// Held is the newest message: until another follows, it may be written
+	// again with more.
+	Held *held  `json:"held,omitempty"`
+	Seen memory `json:"seen,omitempty"`
+}
+
+// held is a message that may still grow.
+type held struct {
+	ID     string      `json:"id"`
+	Turns  []turn.Turn `json:"turns,omitempty"`
+	Tokens *tokens     `json:"tokens,omitempty"`
+}
+
+// maxHeld bounds the text of a message that is held back. A larger one is
+// decided as it comes; what is added to it later is added then.
+const maxHeld = 1 << 20
+
+// decoder reads one log.
+type decoder struct {
+	state
+	value harness.Value
+	rec   record
+	turns []turn.Turn
+	meta  *session.Meta
+}
+
+func newDecoder(saved []byte) (*decoder, error) {
+	d := &decoder{}
+	if len(saved) > 0 {
+		if err := json.Unmarshal(saved, &d.state); err != nil {
+			return nil, fmt.Errorf("gemini: %w", err)
+		}
+	}
+	return d, nil
+}
+
+// Decode implements harness.Decoder.
+func (d *decoder) Decode(unit []byte, _ harness.Position, out *harness.Out) error {
+	lenient, err := d.value.Walk(unit, d.rec.read)
+	if err != nil {
+		return err
+	}
+	if !d.rec.object {
+		return &harness.Rejection{Reason: harness.ReasonNotObject}
+	}
+	d.turns, d.meta = d.turns[:0], out.Meta
+	out.Unknown = d.take(&d.rec)
+	out.Turns = append(out.Turns, d.turns...)
+	out.Flagged = out.Flagged || lenient
+	d.meta = nil
+	return nil
+}
+
+// Pending implements harness.Decoder.
+func (d *decoder) Pending() bool { return d.Held != nil }
+
+// Flush implements harness.Decoder.
+func (d *decoder) Flush(out *harness.Out) {
+	d.turns, d.meta = d.turns[:0], out.Meta
+	d.decide()
+	out.Turns = append(out.Turns, d.turns...)
+}
+
+// State implements harness.Decoder.
+func (d *decoder) State() ([]byte, error) { return json.Marshal(&d.state) }
+
+// take reads a record and returns its type if that is unknown.
+func (d *decoder) take(r *record) (unknown string) {
+	d.clock(r)
+	switch {
+	case r.hasRewind:
+		d.decide()
+		// Nothing is taken out of the archive; the turn says what happened.
+		d.turns = append(d.turns, turn.Turn{
+			TS: d.TS, Mark: approximate(d.TS), Class: turn.Other,
+			Text: "[rewound to before message " + plain.Text(r.rewindTo) + "]",
+		})
+	case r.hasSet:
+		d.about(r)
+		if len(r.checkpoint) > 0 {
+			d.decide()
+			d.checkpoint(r.checkpoint)
+		}
+	case r.message():
+		d.message(r)
+	case r.sessionID != "":
+		d.about(r)
+		d.checkpoint(r.checkpoint)
+	case r.kind != "":
+		return plain.Clip(plain.Text(r.kind), 64)
+	case r.control != "":
+		return plain.Clip(plain.Text(r.control), 64)
+	case r.id == "":
+		return "(none)"
+	}
+	return ""
+}
+
+func approximate(ts string) string {
+	if ts == "" {
+		return ""
+	}
+	return markApproximate
+}
+
+// clock notes the times of a record.
+func (d *decoder) clock(r *record) {
+	for _, ts := range []string{r.started, r.ts, r.updated} {
+		if ts == "" {
+			continue
+		}
+		ts = plain.Text(ts)
+		d.TS = ts
+		if d.meta.FirstTS == "" {
+			d.meta.FirstTS = ts
+		}
+		if plain.Later(d.meta.LastTS, ts) {
+			d.meta.LastTS = ts
+		}
+	}
+}
+
+// about takes what a record says of the session.
+func (d *decoder) about(r *record) {
+	m := d.meta
+	if m.ID == "" {
+		m.ID = plain.Text(r.sessionID)
+	}
+	if r.summary != "" {
+		m.Title = plain.Text(r.summary)
+	}
+	if r.sessionKind == "subagent" {
+		m.Kind = "subagent"
+	}
+	if m.CWD == "" {
+		m.CWD = plain.Text(r.directory)
+	}
+}
+
+// message takes a message, which may be the one held, written again.
+func (d *decoder) message(r *record) {
+	if r.model != "" {
+		d.meta.Model = plain.Text(r.model)
+	}
+	if d.meta.CWD == "" && r.kind == "user" {
+		if text := said(r.content, false); strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "<session_context>") {
+			d.meta.CWD = workspace(text)
+		}
+	}
+	now := &held{ID: plain.Clip(plain.Text(r.id), 256), Turns: r.turns(d.TS), Tokens: r.tokens}
+	if d.Held != nil && d.Held.ID == now.ID {
+		if now.Tokens == nil {
+			now.Tokens = d.Held.Tokens // a copy without must not erase them
+		}
+		d.Held = nil
+	}
+	d.decide()
+	d.Held = now
+	size := 0
+	for _, t := range now.Turns {
+		size += len(t.Text)
+	}
+	if size > maxHeld {
+		d.decide()
+	}
+}
+
+// decide emits the held message: it will not be written again, or if it is,
+// the parts that differ are turns of their own.
+func (d *decoder) decide() {
+	h := d.Held
+	if h == nil {
+		return
+	}
+	d.Held = nil
+	if h.Tokens != nil {
+		d.usage(h)
+	}
+	d.Seen.add(plain.Hash(h.ID), 0)
+	for _, t := range h.Turns {
+		d.emit(t)
+	}
+}
+
+// usage counts what a message used, once.
+func (d *decoder) usage(h *held) {
+	id := plain.Hash(h.ID, "tokens")
+	if d.Seen.holds(id) {
+		return
+	}
+	d.Seen.add(id, 0)
+	t := &d.meta.Tokens
+	t.Input += max(0, h.Tokens.Input-h.Tokens.Cached)
+	t.CacheRead += h.Tokens.Cached
+	t.Output += h.Tokens.Output
+	t.Context = h.Tokens.Input
+}
+
+// checkpoint takes the messages of a $set, which replaces the conversation for
+// the harness: those known are the same again, though perhaps masked (C3).
+func (d *decoder) checkpoint(list []record) {
+	for i := range list {
+		r := &list[i]
+		if r.kind == "" || r.id != "" && d.Seen.holds(plain.Hash(plain.Clip(plain.Text(r.id), 256))) {
+			continue
+		}
+		d.clock(r)
+		d.message(r)
+		d.decide()
+	}
+}
+
+// emit hands a turn out unless it was before.
+func (d *decoder) emit(t turn.Turn) {
+	name := t.ID
+	if t.Tool != nil && t.Tool.Phase == turn.Result && t.Tool.CallID != "" {
+		// The same result stands in other messages too.
+		name = "result:" + t.Tool.CallID
+	}
+	if name == "" {
+		name = t.TS
+	}
+	id, text := plain.Hash(name), plain.Hash(string(t.Class), t.Text)
+	switch {
+	case d.Seen.has(id, text):
+		return
+	case !d.Seen.holds(id):
+	case name != t.ID && t.ID != "":
+		return // a result, repeated in other words
+	case t.ID != "":
+		t.Mark = markConflict
+	}
+	d.Seen.add(id, text)
+	if t.Mark == markSummary {
+		d.meta.Compactions++
+	}
+	d.turns = append(d.turns, t)
+}

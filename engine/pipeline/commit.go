@@ -1,0 +1,369 @@
+package pipeline
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"handoffd/engine/fault"
+	"handoffd/engine/ingest"
+	"handoffd/engine/render"
+	"handoffd/engine/safefile"
+	"handoffd/engine/seal"
+	"handoffd/engine/session"
+	"handoffd/engine/store"
+)
+
+// commit is the second half of a build: from appended bytes to a new
+// revision.
+type commit struct {
+	b   *Builder
+	l   *loaded
+	j   *store.Journal
+	res *ingest.Result
+	obs *observer
+	req Request
+	t   target
+}
+
+func (c *commit) run(ctx context.Context) (*Result, error) {
+	l := c.l
+	next := *l.m
+	next.SourcePaths = slices.Clone(l.m.SourcePaths)
+	next.Meta = c.res.End.Meta
+	c.label(&next)
+	if err := c.b.linkFork(l, &next, c.res.End); err != nil {
+		return nil, err
+	}
+	next.Meta = c.res.End.Meta
+	c.res.State.Meta.ForkedFrom, c.res.State.Meta.Kind = next.Meta.ForkedFrom, kindOf(c.res.State.Meta.Kind, next.Meta.Kind)
+
+	contract, edited, damaged := c.inspect()
+	changed := c.res.New > 0 || l.isNew() || edited || l.rebuilt != nil || labelsDiffer(&next, l.m) || c.sourceNews()
+	if !changed {
+		return c.upToDate(ctx, damaged)
+	}
+	return c.revise(ctx, &next, contract)
+}
+
+func kindOf(old, now string) string {
+	if old == "" {
+		return now
+	}
+	return old
+}
+
+// sourceNews reports whether the source has decided something that is not a
+// turn, or an unfinished end that came or went.
+func (c *commit) sourceNews() bool {
+	if !c.res.Changed {
+		return false
+	}
+	if c.res.Source >= len(c.l.state.Sources) {
+		return true
+	}
+	return true
+}
+
+// label decides who the session belongs to.
+func (c *commit) label(m *session.Manifest) {
+	given := label(c.t.format, c.req.Harness)
+	switch {
+	case m.Harness == "" || m.Harness == "unknown" && c.req.Harness != "":
+		m.Harness = given
+	case c.req.ForceHarness && c.req.Harness != "":
+		m.Harness = c.req.Harness
+	}
+	switch {
+	case c.req.Model != "" && (m.Model == "" || c.req.ForceModel):
+		m.Model = c.req.Model
+	case m.Model == "" || m.Model == c.l.m.Meta.Model:
+		if m.Meta.Model != "" {
+			m.Model = m.Meta.Model
+		}
+	}
+	if c.req.Objective != "" {
+		m.Objective = c.req.Objective
+	}
+}
+
+func labelsDiffer(a, b *session.Manifest) bool {
+	return a.Harness != b.Harness || a.Model != b.Model || a.Objective != b.Objective || a.Meta.ForkedFrom != b.Meta.ForkedFrom
+}
+
+// inspect looks at what is on disk beside the manifest: a contract that was
+// edited by hand, and renders that are missing or damaged.
+func (c *commit) inspect() (contract render.Contract, edited bool, damaged []string) {
+	l := c.l
+	if l.isNew() {
+		return render.Contract{}, false, nil
+	}
+	contract = l.contract
+	for _, a := range l.m.Renders {
+		raw, err := safefile.ReadSmall(filepath.Join(l.dir, a.Name), maxRender)
+		if err == nil && seal.Sum(bytes.ReplaceAll(raw, []byte(l.m.ManifestSHA256), []byte(seal.Zero))) == a.SHA256 {
+			continue
+		}
+		if err == nil && a.Name == store.BriefName {
+			if found, err := render.ExtractContract(raw); err == nil && found.Block != "" && found.SHA256 != contract.SHA256 {
+				contract, edited = found, true
+				continue
+			}
+		}
+		damaged = append(damaged, a.Name)
+	}
+	if l.rebuilt == nil && !c.res.Changed && !c.j.Intact() {
+		damaged = append(damaged, "appended files")
+	}
+	return contract, edited, damaged
+}
+
+const maxRender = 64 << 20
+
+// upToDate answers a build that found nothing new. Nothing is written unless
+// a render is missing or damaged.
+func (c *commit) upToDate(ctx context.Context, damaged []string) (*Result, error) {
+	l := c.l
+	if len(damaged) > 0 {
+		if slices.Contains(damaged, "appended files") {
+			salvaged, err := c.b.salvage(l.loc, l.dir, l.m, "appended files not as committed")
+			if err != nil {
+				return nil, err
+			}
+			c.j.Discard()
+			c.b.Forget(l.loc)
+			f, err := ingest.Open(c.req.Source)
+			if err != nil {
+				return nil, err
+			}
+			defer f.Close()
+			return c.b.build(ctx, salvaged, f, c.t, c.req)
+		}
+		if err := c.b.renderAgain(l); err != nil {
+			return nil, err
+		}
+	}
+	c.b.keep(l)
+	r := resultOf(c.b, l)
+	r.Pending = c.res.Pending
+	for _, name := range damaged {
+		r.Repaired = append(r.Repaired, name+" made again")
+	}
+	if err := c.payload(l, r); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// renderAgain writes the small renders of the committed revision again.
+func (b *Builder) renderAgain(l *loaded) error {
+	m := *l.m
+	var g safefile.Group
+	defer g.Discard()
+	if err := b.renders(&g, l.dir, &m, l.end, l.contract, l.m.ManifestSHA256); err != nil {
+		return err
+	}
+	return g.Commit()
+}
+
+// renders adds the small renders to the group and notes their hashes in m.
+// They are hashed with zeros where the manifest's own hash goes, which is
+// filled in when sha is not empty.
+func (b *Builder) renders(g *safefile.Group, dir string, m *session.Manifest, d *render.Digest, contract render.Contract, sha string) error {
+	files, err := b.smallRenders(m, d, contract)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if err := g.Replace(filepath.Join(dir, f.name), bytes.ReplaceAll(f.data, []byte(seal.Zero), []byte(sha))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type rendered struct {
+	name string
+	data []byte
+}
+
+// smallRenders renders HANDOFF.md and HANDOFF.summary.json with zeros for the
+// manifest's hash.
+func (b *Builder) smallRenders(m *session.Manifest, d *render.Digest, contract render.Contract) ([]rendered, error) {
+	zeroed := *m
+	zeroed.ManifestSHA256 = seal.Zero
+	in := render.Input{M: &zeroed, D: d, GeneratedAt: m.UpdatedAt, Contract: contract, MaxTokens: b.opt.MaxBriefTokens}
+	summary, err := render.Summary(in)
+	if err != nil {
+		return nil, fmt.Errorf("render summary: %w", err)
+	}
+	return []rendered{{store.BriefName, render.Brief(in)}, {store.SummaryName, summary}}, nil
+}
+
+// revise commits a new revision.
+func (c *commit) revise(ctx context.Context, next *session.Manifest, contract render.Contract) (*Result, error) {
+	l, b := c.l, c.b
+	var g safefile.Group
+	defer g.Discard()
+	committed, marks, err := c.j.Finish(&g)
+	if err != nil {
+		return nil, err
+	}
+	decided := c.obs.settled
+	if decided == nil {
+		decided = c.obs.digest
+	}
+	c.describe(next, committed, contract)
+	if next.Meta.ForkedFrom != "" && next.Meta.Inherited == 0 && next.Format != "codex" {
+		next.Meta.Inherited = b.inherited(l.dir, next, -1)
+		c.res.State.Meta.Inherited = next.Meta.Inherited
+	}
+	st := &store.State{Marks: marks, Contract: contract.Block}
+	if st.Ingest, err = c.res.State.Encode(); err != nil {
+		return nil, err
+	}
+	fold, err := decided.Encode()
+	if err != nil {
+		return nil, err
+	}
+	st.Fold = fold
+	if err := store.WriteState(&g, l.dir, st, next); err != nil {
+		return nil, err
+	}
+	files, err := b.smallRenders(next, c.obs.digest, contract)
+	if err != nil {
+		return nil, err
+	}
+	next.Renders = nil
+	for _, f := range files {
+		next.Renders = append(next.Renders, session.Artifact{Name: f.name, Bytes: int64(len(f.data)), SHA256: seal.Sum(f.data)})
+	}
+	raw, err := session.Encode(next)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		data := bytes.ReplaceAll(f.data, []byte(seal.Zero), []byte(next.ManifestSHA256))
+		if err := g.Replace(filepath.Join(l.dir, f.name), data); err != nil {
+			return nil, err
+		}
+	}
+	if err := g.Replace(filepath.Join(l.dir, store.ManifestName), raw); err != nil {
+		return nil, err
+	}
+	if err := b.Index.Mark(ctx, l.loc); err != nil {
+		return nil, err
+	}
+	if err := g.Commit(); err != nil {
+		b.Forget(l.loc)
+		return nil, fmt.Errorf("commit %s: %w", next.Session, err)
+	}
+	final := l.dir
+	if l.isNew() {
+		final = b.Store.SessionDir(l.loc.Project, l.loc.Dir)
+		if err := safefile.Rename(l.dir, final); err != nil {
+			return nil, err
+		}
+		if err := safefile.SyncDir(filepath.Dir(final)); err != nil {
+			return nil, err
+		}
+	} else if l.m.State != next.State && l.m.State != "" {
+		_ = safefile.Remove(filepath.Join(l.dir, l.m.State))
+	}
+	return c.committed(ctx, next, final, marks, decided, contract)
+}
+
+// describe fills in the next revision.
+func (c *commit) describe(m *session.Manifest, committed []session.Artifact, contract render.Contract) {
+	end := c.res.End
+	m.Schema = 1
+	m.Project = c.l.loc.Project
+	m.Watermark = end.Watermark
+	m.Revisions++
+	m.UpdatedAt = stampTime(c.b.opt.Now())
+	m.TurnCount = end.Counts.Total()
+	m.Counts = session.Counts{User: end.Counts.User, Agent: end.Counts.Agent, Thought: end.Counts.Thought, Tool: end.Counts.Tool}
+	m.Provisional = c.res.Provisional
+	m.Committed = committed
+	m.Quarantined, m.Unknown = 0, 0
+	m.Sources, m.SourcePaths = nil, nil
+	for i := range end.Sources {
+		s := end.Sources[i].Public()
+		m.Quarantined += s.Quarantined
+		m.Unknown += s.Unknown
+		m.Sources = append(m.Sources, s)
+		m.SourcePaths = append(m.SourcePaths, s.Path)
+	}
+	m.RawSHA256 = m.Sources[c.res.Source].SHA256
+	m.Format = end.Sources[0].Format
+	m.EvidenceContractSHA256 = contract.SHA256
+	if m.PromotedAt != "" && c.res.New > 0 {
+		m.PromotedStale = true
+	}
+}
+
+// committed makes the new revision the loaded one and brings the rest of the
+// store up to date.
+func (c *commit) committed(ctx context.Context, m *session.Manifest, dir string, marks store.Marks, decided *render.Digest, contract render.Contract) (*Result, error) {
+	l, b := c.l, c.b
+	stamp, err := stampOf(dir)
+	if err != nil {
+		return nil, fault.New(fault.Internal, "look at manifest: %w", err)
+	}
+	oldDamage := l.m.Quarantined
+	followers := l.followers
+	if c.res.Follower != nil {
+		followers[c.res.Source] = c.res.Follower
+	}
+	now := &loaded{
+		loc: l.loc, dir: dir, m: m, stamp: stamp, marks: marks, state: c.res.State,
+		digest: decided, end: c.obs.digest, contract: contract, followers: followers,
+	}
+	b.keep(now)
+	r := resultOf(b, now)
+	r.Built, r.New, r.Pending = true, c.res.New, c.res.Pending
+	r.Repaired = l.repaired
+	r.NewDamage = m.Quarantined - oldDamage
+	if err := c.payload(now, r); err != nil {
+		return r, err
+	}
+	if !b.opt.LazyIndex {
+		links, err := b.foldIfSmall(ctx)
+		if err != nil {
+			return r, err
+		}
+		r.CrossLinks = links
+	}
+	r.Suggest = render.SuggestName(m, now.end)
+	return r, nil
+}
+
+// payload brings HANDOFF.llm.json up to date, or notes that it is not.
+func (c *commit) payload(l *loaded, r *Result) error {
+	if payloadCurrent(l.dir, l.m) {
+		return nil
+	}
+	if c.req.LazyPayload && l.committed(store.TimelineName) > lazyPayload {
+		r.PayloadStale = true
+		return nil
+	}
+	return c.b.writePayload(l)
+}
+
+// resultOf describes a loaded session.
+func resultOf(b *Builder, l *loaded) *Result {
+	return &Result{
+		Session: l.m.Session, Project: l.m.Project, Dir: absolute(b.Store.SessionDir(l.loc.Project, l.loc.Dir)),
+		Location: l.loc, Turns: l.m.TurnCount, Revision: l.m.Revisions, Watermark: l.m.Watermark,
+		Quarantined: l.m.Quarantined,
+	}
+}
+
+// exists reports whether a file is there.
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}

@@ -1,0 +1,222 @@
+package pipeline
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"handoffd/engine/fault"
+	"handoffd/engine/harness"
+	"handoffd/engine/harness/all"
+	"handoffd/engine/index"
+	"handoffd/engine/ingest"
+	"handoffd/engine/session"
+	"handoffd/engine/store"
+)
+
+// target is the session that a source belongs to.
+type target struct {
+	id     string
+	format harness.Format
+	meta   session.Meta // what path and head say
+	// project is the one to create the session in; fixed says that the user
+	// or the configuration named it.
+	project string
+	fixed   bool
+}
+
+// firstLook is how much of a source is read to find its format; the whole of
+// all.HeadBytes only when that does not decide.
+const firstLook = 64 << 10
+
+// identify finds the format and session of a source from its place and head.
+func (b *Builder) identify(f *ingest.File, req Request) (target, error) {
+	var t target
+	head, complete, err := f.Head(firstLook)
+	if err != nil {
+		return t, err
+	}
+	t.format, err = all.Detect(f.Name(), head, complete, req.Harness)
+	if err != nil && !complete {
+		if head, complete, err = f.Head(all.HeadBytes); err != nil {
+			return t, err
+		}
+		t.format, err = all.Detect(f.Name(), head, complete, req.Harness)
+	}
+	if err != nil {
+		return t, err
+	}
+	t.format.About(f.Name(), &t.meta)
+	peeked := peek(t.format, head, t.meta)
+	t.id = req.Session
+	if t.id == "" {
+		t.id = peeked.ID
+	}
+	if t.id == "" {
+		t.id = f.Base()
+	}
+	t.project, t.fixed = store.Slug(req.Project), req.Project != ""
+	if t.project == "" && b.opt.Project != "" {
+		t.project, t.fixed = store.Slug(b.opt.Project), true
+	}
+	if t.project == "" {
+		t.project = projectOf(peeked, filepath.Base(filepath.Dir(f.Path)), label(t.format, req.Harness))
+	}
+	return t, nil
+}
+
+// label is the harness that a session is said to come from.
+func label(f harness.Format, given string) string {
+	if given != "" {
+		return given
+	}
+	if t := f.Traits(); !t.Unlabelled {
+		return t.Harness
+	}
+	return "unknown"
+}
+
+// tag finds a `--tag--` in a thread or directory name.
+var tag = regexp.MustCompile(`--([A-Za-z0-9._-]+?)--`)
+
+// projectOf derives a project: the tag of the thread or, as the reference
+// does, of the source's directory; else the base name of the work tree that
+// the records name; else the harness.
+func projectOf(m session.Meta, parent, harness string) string {
+	for _, s := range []string{m.Thread, parent} {
+		if found := tag.FindStringSubmatch(s); found != nil && (s == m.Thread || m.CWD == "") {
+			if slug := store.Slug(found[1]); slug != "" {
+				return slug
+			}
+		}
+	}
+	if m.CWD != "" {
+		if slug := store.Slug(baseName(workTree(m.CWD))); slug != "" {
+			return slug
+		}
+	}
+	if slug := store.Slug(harness); slug != "" {
+		return slug
+	}
+	return "unsorted"
+}
+
+// baseName is the last element of a path of any system: transcripts travel.
+func baseName(path string) string {
+	path = strings.TrimRight(path, `/\`)
+	if i := strings.LastIndexAny(path, `/\`); i >= 0 {
+		path = path[i+1:]
+	}
+	return strings.TrimSuffix(path, ":")
+}
+
+// workTree returns the top of the git work tree that dir is in, or dir. It
+// only looks; the path comes from a transcript.
+func workTree(dir string) string {
+	if !filepath.IsAbs(dir) || len(dir) > 4096 || strings.ContainsRune(dir, 0) {
+		return dir
+	}
+	for d, n := filepath.Clean(dir), 0; n < 40; n++ {
+		if _, err := os.Lstat(filepath.Join(d, ".git")); err == nil {
+			return d
+		}
+		up := filepath.Dir(d)
+		if up == d {
+			break
+		}
+		d = up
+	}
+	return dir
+}
+
+// discard is a handler that wants only what the records say of the session.
+type discard struct{}
+
+func (discard) Unit(*harness.Out, harness.Position) error  { return nil }
+func (discard) Reject(harness.Fragment) error              { return nil }
+func (discard) Settled(harness.Cursor, *harness.Out) error { return nil }
+
+// peek decodes the head of a source for what it says about its session.
+func peek(f harness.Format, head []byte, meta session.Meta) session.Meta {
+	if f.Traits().Container == harness.JSONL && len(head) > firstLook {
+		head = head[:firstLook]
+	}
+	_ = (&harness.Follower{Format: f}).Pass(strings.NewReader(string(head)), harness.Cursor{}, &meta, discard{})
+	return meta
+}
+
+var uuid = regexp.MustCompile(`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`)
+
+// locate finds where the session of t is, or where it is to be created. It
+// must be called under the session's lock. A session is reused where it now
+// lives: by the source it was read from, by an id that is unique in the
+// world, or by id and project.
+func (b *Builder) locate(t target, path string) (loc store.Location, exists bool, err error) {
+	entries, err := b.Index.Entries()
+	if err != nil {
+		return loc, false, err
+	}
+	var same []index.Entry
+	taken := map[string]bool{}
+	for _, e := range entries {
+		if e.UUID == t.id {
+			same = append(same, e)
+		} else if e.Project == t.project {
+			taken[strings.ToLower(e.ID)] = true
+		}
+	}
+	best, score := -1, 0
+	for i, e := range same {
+		s := 0
+		switch {
+		case t.fixed && e.Project != t.project:
+			continue
+		case t.meta.Parent != "" && e.Parent != "" && t.meta.Parent != e.Parent:
+			continue // subagents of two sessions can have one name
+		case len(same) > 1 && b.readFrom(e, path):
+			s = 4
+		case e.Project == t.project:
+			s = 3
+		case b.readFrom(e, path):
+			s = 4
+		case uuid.MatchString(t.id):
+			s = 1
+		}
+		if s > score {
+			best, score = i, s
+		}
+	}
+	if best >= 0 {
+		return same[best].Location(), true, nil
+	}
+	dir := store.DirName(t.id)
+	if taken[strings.ToLower(dir)] || len(same) > 0 && takenBy(same, t.project, dir) {
+		dir = store.HashedDirName(t.id + "\x00" + t.meta.Parent)
+	}
+	loc = store.Location{Project: t.project, Dir: dir}
+	if loc.Project == "" || loc.Dir == "" {
+		return loc, false, fault.New(fault.Usage, "session and project need a name")
+	}
+	_, err = os.Lstat(b.Store.SessionDir(loc.Project, loc.Dir))
+	return loc, err == nil, nil
+}
+
+func takenBy(entries []index.Entry, project, dir string) bool {
+	for _, e := range entries {
+		if e.Project == project && strings.EqualFold(e.ID, dir) {
+			return true
+		}
+	}
+	return false
+}
+
+// readFrom reports whether the session was read from the source at path.
+func (b *Builder) readFrom(e index.Entry, path string) bool {
+	m, _, err := store.ReadManifest(b.Store.SessionDir(e.Project, e.ID))
+	if err != nil {
+		return false
+	}
+	_, ok := m.Source(path)
+	return ok
+}

@@ -1,0 +1,7 @@
+//go:build !unix
+
+package watch
+
+import "testing"
+
+func makeFIFO(*testing.T, string) {}
