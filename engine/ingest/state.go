@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"handoffd/engine/harness"
+	"handoffd/engine/harness/all"
 	"handoffd/engine/session"
 	"handoffd/engine/turn"
 )
@@ -149,3 +150,17 @@ func (s *State) add(t *turn.Turn, own bool) {
 
 // Readopt counts a turn that is in the timeline already.
 func (s *State) Readopt(t *turn.Turn) { s.add(t, true) }
+
+// Public is what the manifest says of the source.
+func (o *Source) Public() session.Source {
+	s := session.Source{
+		Path: o.Path, Format: o.Format, Bytes: o.Bytes, SHA256: o.sum(), Size: o.Size,
+		Inode: o.Inode, ModTime: o.ModTime, ChangeTime: o.ChangeTime,
+		Quarantined: o.Quarantined, Unknown: o.Unknown, Flagged: o.Flagged,
+		Gone: o.Gone, Rewritten: o.Rewritten,
+	}
+	if f, ok := all.ByKey(o.Format); ok && f.Traits().Container != harness.Document {
+		s.Pending = o.Bytes - o.Cursor.Offset
+	}
+	return s
+}

@@ -100,6 +100,9 @@ func (b *Builder) acquire(ctx context.Context, f *ingest.File, req Request) (*lo
 	var l *loaded
 	if exists {
 		l, err = b.load(loc)
+		if err == nil && l.undecided() && !t.fixed && loc.Project != t.project {
+			l, err = b.settleIn(ctx, l, t.project)
+		}
 	}
 	if !exists || errors.Is(err, fs.ErrNotExist) {
 		l, err = b.fresh(loc, t.id, t.meta)
@@ -109,6 +112,32 @@ func (b *Builder) acquire(ctx context.Context, f *ingest.File, req Request) (*lo
 		return nil, t, nil, err
 	}
 	return l, t, lock, nil
+}
+
+// undecided reports whether nothing that is committed is decided, so that
+// even the project is a guess.
+func (l *loaded) undecided() bool { return l.rebuilt == nil && l.m.Provisional == l.m.TurnCount }
+
+// settleIn moves an undecided session to the project that its source names by
+// now, unless another session is there.
+func (b *Builder) settleIn(ctx context.Context, l *loaded, project string) (*loaded, error) {
+	to := store.Location{Project: project, Dir: l.loc.Dir}
+	dir := b.Store.SessionDir(to.Project, to.Dir)
+	if _, err := os.Lstat(dir); err == nil {
+		return l, nil
+	}
+	for _, loc := range []store.Location{l.loc, to} {
+		if err := b.Index.Mark(ctx, loc); err != nil {
+			return nil, err
+		}
+	}
+	if err := safefile.MakeDir(filepath.Dir(dir)); err != nil {
+		return nil, err
+	}
+	if _, err := b.Revise(ctx, l.loc, to, func(m *session.Manifest) { m.Project = project }); err != nil {
+		return nil, err
+	}
+	return b.load(to)
 }
 
 // acquireKnown is acquire for a source that this process built before. It
@@ -127,7 +156,7 @@ func (b *Builder) acquireKnown(ctx context.Context, f *ingest.File, req Request)
 		return nil, target{}, nil, err
 	}
 	l, err := b.load(loc)
-	if err == nil {
+	if err == nil && !l.undecided() {
 		for _, s := range l.state.Sources {
 			if format, ok := all.ByKey(s.Format); ok && s.Path == f.Path {
 				return l, target{id: l.m.Session, format: format, project: loc.Project}, lock, nil

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -59,13 +58,12 @@ func kindOf(old, now string) string {
 // sourceNews reports whether the source has decided something that is not a
 // turn, or an unfinished end that came or went.
 func (c *commit) sourceNews() bool {
-	if !c.res.Changed {
-		return false
-	}
-	if c.res.Source >= len(c.l.state.Sources) {
+	old, now := c.l.state.Sources, c.res.State.Sources
+	if len(old) != len(now) {
 		return true
 	}
-	return true
+	a, b := &old[c.res.Source], &now[c.res.Source]
+	return a.Bytes != b.Bytes || a.Path != b.Path || !bytes.Equal(a.Hash, b.Hash) || a.Rewritten != b.Rewritten
 }
 
 // label decides who the session belongs to.
@@ -177,8 +175,18 @@ func (b *Builder) renders(g *safefile.Group, dir string, m *session.Manifest, d 
 	if err != nil {
 		return err
 	}
+	return stamped(g, dir, files, sha)
+}
+
+// stamped adds the renders to the group with the manifest's hash in its
+// place.
+func stamped(g *safefile.Group, dir string, files []rendered, sha string) error {
 	for _, f := range files {
-		if err := g.Replace(filepath.Join(dir, f.name), bytes.ReplaceAll(f.data, []byte(seal.Zero), []byte(sha))); err != nil {
+		data, ok := render.Stamp(bytes.Clone(f.data), sha)
+		if !ok {
+			return fmt.Errorf("render %s: no place for the manifest's hash", f.name)
+		}
+		if err := g.Replace(filepath.Join(dir, f.name), data); err != nil {
 			return err
 		}
 	}
@@ -195,7 +203,7 @@ type rendered struct {
 func (b *Builder) smallRenders(m *session.Manifest, d *render.Digest, contract render.Contract) ([]rendered, error) {
 	zeroed := *m
 	zeroed.ManifestSHA256 = seal.Zero
-	in := render.Input{M: &zeroed, D: d, GeneratedAt: m.UpdatedAt, Contract: contract, MaxTokens: b.opt.MaxBriefTokens}
+	in := render.Input{M: &zeroed, D: d, GeneratedAt: m.UpdatedAt, Title: m.Title, Contract: contract, MaxTokens: b.opt.MaxBriefTokens}
 	summary, err := render.Summary(in)
 	if err != nil {
 		return nil, fmt.Errorf("render summary: %w", err)
@@ -245,11 +253,8 @@ func (c *commit) revise(ctx context.Context, next *session.Manifest, contract re
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range files {
-		data := bytes.ReplaceAll(f.data, []byte(seal.Zero), []byte(next.ManifestSHA256))
-		if err := g.Replace(filepath.Join(l.dir, f.name), data); err != nil {
-			return nil, err
-		}
+	if err := stamped(&g, l.dir, files, next.ManifestSHA256); err != nil {
+		return nil, err
 	}
 	if err := g.Replace(filepath.Join(l.dir, store.ManifestName), raw); err != nil {
 		return nil, err
@@ -337,7 +342,7 @@ func (c *commit) committed(ctx context.Context, m *session.Manifest, dir string,
 		}
 		r.CrossLinks = links
 	}
-	r.Suggest = render.SuggestName(m, now.end)
+	r.Suggest = render.SuggestRetitle(m.Session, m.CreatedAt, render.Objective(m, now.end))
 	return r, nil
 }
 
@@ -360,10 +365,4 @@ func resultOf(b *Builder, l *loaded) *Result {
 		Location: l.loc, Turns: l.m.TurnCount, Revision: l.m.Revisions, Watermark: l.m.Watermark,
 		Quarantined: l.m.Quarantined,
 	}
-}
-
-// exists reports whether a file is there.
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
 }

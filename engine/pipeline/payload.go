@@ -63,24 +63,24 @@ func (b *Builder) RefreshPayload(ctx context.Context, loc store.Location) error 
 
 // WritePayload streams what HANDOFF.llm.json holds for a revision.
 func WritePayload(w io.Writer, dir string, in render.Input) error {
-	p, err := render.NewPayload(in)
+	head, err := render.PayloadHead(in)
 	if err != nil {
 		return fmt.Errorf("render payload: %w", err)
 	}
 	a, _ := in.M.Artifact(store.TimelineName)
-	if _, err := w.Write(p.Head); err != nil {
+	if _, err := w.Write(head); err != nil {
 		return err
 	}
 	if err := copyLines(w, dir, a.Bytes, func([]byte) bool { return true }); err != nil {
 		return err
 	}
-	if _, err := w.Write(p.Middle); err != nil {
+	if _, err := io.WriteString(w, render.PayloadMiddle); err != nil {
 		return err
 	}
 	if err := copyLines(w, dir, a.Bytes, isTool); err != nil {
 		return err
 	}
-	_, err = w.Write(p.Tail)
+	_, err = io.WriteString(w, render.PayloadTail)
 	return err
 }
 
@@ -137,5 +137,5 @@ func (b *Builder) writePayload(l *loaded) error {
 }
 
 func (b *Builder) payloadInput(l *loaded) render.Input {
-	return render.Input{M: l.m, D: l.end, GeneratedAt: l.m.UpdatedAt, Contract: l.contract, MaxTokens: b.opt.MaxBriefTokens}
+	return render.Input{M: l.m, D: l.end, GeneratedAt: l.m.UpdatedAt, Title: l.m.Title, Contract: l.contract, MaxTokens: b.opt.MaxBriefTokens}
 }

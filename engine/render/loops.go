@@ -83,7 +83,7 @@ func (f *fold) addLoops(seq int64, text string) {
 				return true
 			}
 			other, _ := unticked(l.Line)
-			return done && strings.HasPrefix(body, other)
+			return done && (body == other || atLeast(l.Line, loopRunes) && strings.HasPrefix(body, other))
 		})
 		if done {
 			continue

@@ -58,6 +58,8 @@ type Manifest struct {
 	// Provisional counts the turns at the end of the timeline that stand for
 	// the unfinished end of a source; they are replaced when it grows.
 	Provisional int `json:"provisional_turns,omitzero"`
+	// Title is the one given by hand with retitle.
+	Title string `json:"title,omitempty"`
 	// Objective is the one given by hand, kept for later builds.
 	Objective string `json:"objective,omitempty"`
 

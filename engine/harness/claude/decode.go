@@ -75,7 +75,7 @@ func (d *decoder) deliverQueued(out *harness.Out) {
 
 // Decode implements harness.Decoder.
 func (d *decoder) Decode(unit []byte, _ harness.Position, out *harness.Out) error {
-	if unit[0] != '{' {
+	if len(unit) == 0 || unit[0] != '{' {
 		if _, err := d.v.Walk(unit, (*harness.Value).Skip); err != nil {
 			return err
 		}

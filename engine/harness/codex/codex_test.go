@@ -17,6 +17,8 @@ func TestGolden(t *testing.T) {
 	harnesstest.Golden(t, Document{}, harnesstest.Samples(t, "*.json")...)
 }
 
+func TestCases(t *testing.T) { harnesstest.Cases(t, "codex", Rollout{}, Document{}) }
+
 func FuzzDecode(f *testing.F) {
 	harnesstest.Fuzz(f, Rollout{}, harnesstest.Samples(f, "*.jsonl")...)
 }

@@ -330,7 +330,7 @@ func (f *fields) readAction(v *harness.Value) {
 	if len(raw) == 0 || raw[0] != '{' {
 		return
 	}
-	f.action = string(raw)
+	f.action = plain.Compact(raw)
 	var inner harness.Value
 	// The action was valid as part of the line, so the error is of no use.
 	_, _ = inner.Walk(raw, func(v *harness.Value) {
@@ -433,5 +433,5 @@ func rawText(v *harness.Value) string {
 		v.Skip()
 		return ""
 	}
-	return string(v.Raw())
+	return plain.Compact(v.Raw())
 }

@@ -18,7 +18,7 @@ type state struct {
 	// Held is the newest message: until another follows, it may be written
 	// again with more.
 	Held *held  `json:"held,omitempty"`
-	Seen memory `json:"seen,omitempty"`
+	Seen memory `json:"seen"`
 }
 
 // held is a message that may still grow.
@@ -218,7 +218,7 @@ func (d *decoder) usage(h *held) {
 func (d *decoder) checkpoint(list []record) {
 	for i := range list {
 		r := &list[i]
-		if r.kind == "" || r.id != "" && d.Seen.holds(plain.Hash(plain.Clip(plain.Text(r.id), 256))) {
+		if !r.message() && (r.id != "" || r.kind == "") || r.id != "" && d.Seen.holds(plain.Hash(plain.Clip(plain.Text(r.id), 256))) {
 			continue
 		}
 		d.clock(r)
@@ -230,24 +230,27 @@ func (d *decoder) checkpoint(list []record) {
 // emit hands a turn out unless it was before.
 func (d *decoder) emit(t turn.Turn) {
 	name := t.ID
-	if t.Tool != nil && t.Tool.Phase == turn.Result && t.Tool.CallID != "" {
-		// The same result stands in other messages too.
-		name = "result:" + t.Tool.CallID
-	}
 	if name == "" {
 		name = t.TS
 	}
 	id, text := plain.Hash(name), plain.Hash(string(t.Class), t.Text)
-	switch {
-	case d.Seen.has(id, text):
+	if d.Seen.has(id, text) {
 		return
-	case !d.Seen.holds(id):
-	case name != t.ID && t.ID != "":
-		return // a result, repeated in other words
-	case t.ID != "":
+	}
+	var result uint64
+	if t.Tool != nil && t.Tool.Phase == turn.Result && t.Tool.CallID != "" {
+		result = plain.Hash("result:", t.Tool.CallID)
+	}
+	switch {
+	case t.ID != "" && d.Seen.holds(id):
 		t.Mark = markConflict
+	case result != 0 && d.Seen.holds(result):
+		return // the history repeats results in messages of their own
 	}
 	d.Seen.add(id, text)
+	if result != 0 {
+		d.Seen.add(result, 0)
+	}
 	if t.Mark == markSummary {
 		d.meta.Compactions++
 	}

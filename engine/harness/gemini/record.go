@@ -241,7 +241,7 @@ func readResponse(v *harness.Value, c *toolCall) {
 		return
 	}
 	raw := v.Raw()
-	c.result = plain.Text(string(raw))
+	c.result = plain.Text(plain.Compact(raw))
 	var inner harness.Value
 	// The response was valid as part of the line, so the error is of no use.
 	_, _ = inner.Walk(raw, func(v *harness.Value) {
@@ -283,7 +283,7 @@ func readCall(v *harness.Value) toolCall {
 			c.name = v.Text()
 		case "args":
 			raw := v.Raw()
-			c.args = string(raw)
+			c.args = plain.Compact(raw)
 			c.command, c.edits = readArgs(raw)
 		case "status":
 			c.status = v.Text()

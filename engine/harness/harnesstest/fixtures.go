@@ -18,20 +18,9 @@ import (
 // strangers' data: read, never copied.
 func Fixtures(t testing.TB, name string, ends ...string) []Sample {
 	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for !exists(filepath.Join(dir, "go.mod")) {
-		up := filepath.Dir(dir)
-		if up == dir {
-			t.Skip("not inside a module")
-		}
-		dir = up
-	}
-	root := filepath.Join(dir, "..", "shared", "fixtures", "transcripts", name)
+	root := filepath.Join(shared(t), "fixtures", "transcripts", name)
 	var list []Sample
-	err = filepath.WalkDir(root, func(p string, e fs.DirEntry, err error) error {
+	err := filepath.WalkDir(root, func(p string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() || !slices.ContainsFunc(ends, func(end string) bool { return strings.HasSuffix(p, end) }) {
 			return nil
 		}
@@ -50,11 +39,6 @@ func Fixtures(t testing.TB, name string, ends ...string) []Sample {
 		t.Skipf("no transcripts of %s at hand", name)
 	}
 	return list
-}
-
-func exists(name string) bool {
-	_, err := os.Stat(name)
-	return err == nil
 }
 
 // Real reads real transcripts: the turns must be sound and the same however

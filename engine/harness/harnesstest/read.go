@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"testing/iotest"
 
@@ -51,6 +52,14 @@ func (r Result) All() []turn.Turn { return slices.Concat(r.Decided, r.Provisiona
 func Turns(f harness.Format, data []byte, path string) ([]turn.Turn, session.Meta) {
 	r := Read(f, harness.Env{}, Sample{Data: data, Path: path})
 	return r.All(), r.End
+}
+
+// Known is a store that holds the given sessions.
+func Known(sessions map[string][]turn.Turn) harness.Env {
+	return harness.Env{Session: func(id string) (iter.Seq[turn.Turn], bool) {
+		turns, ok := sessions[id]
+		return slices.Values(turns), ok
+	}}
 }
 
 // Read reads a sample in one pass.

@@ -36,7 +36,7 @@ func Run(t *testing.T, f harness.Format, samples ...Sample) {
 			if f.Traits().Container == harness.Document {
 				return
 			}
-			t.Run("cuts", func(t *testing.T) { cuts(t, f, s, whole) })
+			t.Run("cuts", func(t *testing.T) { Cuts(t, f, harness.Env{}, s) })
 			t.Run("random cuts", func(t *testing.T) { randomCuts(t, f, s, whole) })
 			if f.Traits().Container == harness.JSONL {
 				t.Run("damage", func(t *testing.T) { damage(t, f, s, whole) })
@@ -203,20 +203,25 @@ func units(f harness.Format, data []byte) [][]byte {
 	return list
 }
 
-// cuts reads the sample in two passes, cut at every byte or at some.
-func cuts(t *testing.T, f harness.Format, s Sample, whole Result) {
+// Cuts reads the sample in two passes, cut at every byte or, if it is large,
+// at some, and compares with one pass.
+func Cuts(t *testing.T, f harness.Format, env harness.Env, s Sample) {
+	t.Helper()
+	whole := Read(f, env, s)
 	step := 1
 	if len(s.Data) > exhaustive {
-		step = len(s.Data)/512 + 1
+		step = len(s.Data)/160 + 1
 	} else if testing.Short() {
 		step = 13
 	}
 	for n := 0; n <= len(s.Data); n += step {
 		for _, keep := range []bool{false, true} {
-			compare(t, whole, reading{format: f, cuts: []int{n}, keep: keep}, s)
-			if t.Failed() {
-				t.Logf("cut at %d of %d, keep %v: …%.80q", n, len(s.Data), keep, s.Data[n:])
-				return
+			got, err := read(reading{format: f, env: env, cuts: []int{n}, keep: keep}, s)
+			if err != nil {
+				t.Fatalf("cut at %d of %d: %v", n, len(s.Data), err)
+			}
+			if d := difference(got, whole); d != "" {
+				t.Fatalf("cut at %d of %d, keep %v, before %.80q: %s", n, len(s.Data), keep, s.Data[n:], d)
 			}
 		}
 	}

@@ -5,9 +5,12 @@
 package plain
 
 import (
+	"bytes"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Image stands for a picture, whose bytes are never kept: inline pictures have
@@ -118,6 +121,19 @@ func Letters(texts ...string) uint64 {
 		}
 	}
 	return h
+}
+
+// Compact is raw JSON on one line, so that a value reads the same whether it
+// stood in a pretty-printed document or in a JSON line.
+func Compact(raw []byte) string {
+	if bytes.IndexByte(raw, '\n') < 0 {
+		return string(raw)
+	}
+	v := jsontext.Value(bytes.Clone(raw))
+	if err := v.Compact(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)); err != nil {
+		return string(raw)
+	}
+	return string(v)
 }
 
 // Clip cuts s to at most n bytes at the start of a rune.

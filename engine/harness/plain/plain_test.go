@@ -57,3 +57,15 @@ func TestClip(t *testing.T) {
 		t.Errorf("Clip cuts a rune: %q", got)
 	}
 }
+
+func TestCompact(t *testing.T) {
+	for in, want := range map[string]string{
+		"{ \"a\": 1 }":         "{ \"a\": 1 }",
+		"{\n \"a\": \"b\\n\"\n}": "{\"a\":\"b\\n\"}",
+		"{\n":                 "{\n",
+	} {
+		if got := Compact([]byte(in)); got != want {
+			t.Errorf("Compact(%q) = %q, want %q", in, got, want)
+		}
+	}
+}

@@ -82,3 +82,35 @@ func hasFold(s, prefix string) bool {
 	}
 	return true
 }
+
+// fences follows the code fences of a markdown text line by line, as
+// CommonMark defines them outside lists and quotes. This package writes fences
+// only there.
+type fences struct {
+	mark byte // of the open fence, 0 when none is open
+	run  int
+}
+
+// line takes the next line, without its newline, and reports whether it is
+// part of a fenced block, fences included.
+func (f *fences) line(s string) bool {
+	s = strings.TrimRight(s, "\r")
+	rest := strings.TrimLeft(s, " ")
+	if len(s)-len(rest) > 3 || rest == "" || rest[0] != '`' && rest[0] != '~' {
+		return f.mark != 0
+	}
+	mark := rest[0]
+	run := len(rest) - len(strings.TrimLeft(rest, string(mark)))
+	info := rest[run:]
+	if f.mark == 0 {
+		if run < 3 || mark == '`' && strings.IndexByte(info, '`') >= 0 {
+			return false
+		}
+		f.mark, f.run = mark, run
+		return true
+	}
+	if mark == f.mark && run >= f.run && strings.Trim(info, " \t") == "" {
+		f.mark = 0
+	}
+	return true
+}

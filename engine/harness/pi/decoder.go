@@ -1,0 +1,309 @@
+package pi
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"handoffd/engine/harness"
+	"handoffd/engine/harness/plain"
+	"handoffd/engine/session"
+	"handoffd/engine/turn"
+)
+
+// state is what a decoder keeps between passes. It holds no turns: every line
+// is decided when it is read.
+type state struct {
+	// TS is the time of the record before, for records without one.
+	TS string `json:"ts,omitempty"`
+	// Headed says that the session's header was read.
+	Headed bool `json:"headed,omitempty"`
+	// Origin is the session that this one continues, while all turns so far
+	// are copies of its own.
+	Origin string `json:"origin,omitempty"`
+}
+
+// decoder reads one session.
+type decoder struct {
+	state
+	env    harness.Env
+	value  harness.Value
+	rec    record
+	copied map[uint64]bool // the origin's turns, once asked for
+	turns  []turn.Turn
+	meta   *session.Meta
+	part   int // of the record
+	now    string
+	mark   string
+}
+
+// The marks that this format gives.
+const (
+	markSummary     = "summary"
+	markApproximate = "approximate-time"
+)
+
+func newDecoder(saved []byte, env harness.Env) (*decoder, error) {
+	d := &decoder{env: env}
+	if len(saved) > 0 {
+		if err := json.Unmarshal(saved, &d.state); err != nil {
+			return nil, fmt.Errorf("pi: %w", err)
+		}
+	}
+	return d, nil
+}
+
+// Decode implements harness.Decoder.
+func (d *decoder) Decode(unit []byte, _ harness.Position, out *harness.Out) error {
+	lenient, err := d.value.Walk(unit, d.rec.read)
+	if err != nil {
+		return err
+	}
+	if !d.rec.object {
+		return &harness.Rejection{Reason: harness.ReasonNotObject}
+	}
+	d.turns, d.meta, d.part = d.turns[:0], out.Meta, 0
+	out.Unknown = d.take(&d.rec)
+	out.Turns = append(out.Turns, d.turns...)
+	out.Flagged = out.Flagged || lenient
+	d.meta = nil
+	return nil
+}
+
+// Pending implements harness.Decoder.
+func (d *decoder) Pending() bool { return false }
+
+// Flush implements harness.Decoder.
+func (d *decoder) Flush(*harness.Out) {}
+
+// State implements harness.Decoder.
+func (d *decoder) State() ([]byte, error) { return json.Marshal(&d.state) }
+
+// take reads a record and returns its type if that is unknown.
+func (d *decoder) take(r *record) (unknown string) {
+	d.clock(r)
+	switch r.kind {
+	case "session":
+		d.header(r)
+	case "message":
+		return d.message(r)
+	case "model_change":
+		if r.model != "" {
+			d.meta.Model = plain.Text(r.model)
+		}
+	case "compaction":
+		d.compacted(r, r.summary)
+	case "branch_summary":
+		d.other(r, r.summary, markSummary)
+	case "custom_message":
+		d.other(r, said(r.content), "")
+	case "session_info", "title":
+		if r.name != "" {
+			d.meta.Title = plain.Text(r.name)
+		}
+	case "thinking_level_change", "custom", "label":
+	case "":
+		return "(none)"
+	default:
+		return plain.Clip(plain.Text(r.kind), 64)
+	}
+	return ""
+}
+
+// clock sets the time of the record's turns. The header's may be later than
+// that of the entries, which a fork copies as they are.
+func (d *decoder) clock(r *record) {
+	d.now, d.mark = plain.Text(r.ts), ""
+	if d.now == "" {
+		if d.now = d.TS; d.now != "" {
+			d.mark = markApproximate
+		}
+		return
+	}
+	d.TS = d.now
+	if d.meta.FirstTS == "" || plain.Later(d.now, d.meta.FirstTS) {
+		d.meta.FirstTS = d.now
+	}
+	if plain.Later(d.meta.LastTS, d.now) {
+		d.meta.LastTS = d.now
+	}
+}
+
+// header takes the first line.
+func (d *decoder) header(r *record) {
+	if d.Headed {
+		return
+	}
+	d.Headed = true
+	m := d.meta
+	if r.id != "" {
+		m.ID = plain.Text(r.id)
+	}
+	if m.CWD == "" {
+		m.CWD = plain.Text(r.cwd)
+	}
+	if m.Model == "" {
+		m.Model = plain.Text(r.model)
+	}
+	if r.name != "" {
+		m.Title = plain.Text(r.name)
+	}
+	if r.origin != "" {
+		origin := idOf(r.origin)
+		if origin == "" {
+			origin = r.origin
+		}
+		m.Kind, m.ForkedFrom = "fork", plain.Text(origin)
+		d.Origin = m.ForkedFrom
+	}
+}
+
+// message takes a message.
+func (d *decoder) message(r *record) (unknown string) {
+	m := &r.message
+	switch m.role {
+	case "user":
+		if text := said(m.parts); text != "" {
+			d.emit(r, turn.Turn{Class: turn.User, Text: text})
+		}
+	case "assistant":
+		d.answer(r)
+	case "toolResult":
+		text := said(m.parts)
+		if text == "" {
+			text = plain.Empty
+		}
+		d.emit(r, turn.Turn{Class: turn.ToolUse, Text: text, Tool: &turn.Tool{
+			Phase: turn.Result, Name: plain.Text(m.toolName), CallID: plain.Text(m.callID), Error: m.failed,
+		}})
+	case "bashExecution":
+		// The user ran it; call and outcome are one record.
+		d.emit(r, turn.Turn{Class: turn.ToolUse, Text: "$ " + m.command + "\n" + m.output, Tool: &turn.Tool{
+			Phase: turn.Result, Name: "bash", Command: m.command, Exit: m.exit,
+		}})
+	case "branchSummary":
+		d.other(r, m.text+said(m.parts), markSummary)
+	case "compactionSummary":
+		d.compacted(r, m.text+said(m.parts))
+	case "custom", "hookMessage", "system":
+		d.other(r, said(m.parts), "")
+	default:
+		return plain.Clip(plain.Text("message/"+m.role), 64)
+	}
+	return ""
+}
+
+// answer takes what the agent said, block by block.
+func (d *decoder) answer(r *record) {
+	m := &r.message
+	failed := m.stop == "aborted" || m.stop == "error"
+	for _, p := range m.parts {
+		switch p.kind {
+		case "thinking":
+			if strings.TrimSpace(p.text) != "" {
+				d.emit(r, turn.Turn{Class: turn.Thought, Text: p.text})
+			}
+		case "text", "image":
+			if strings.TrimSpace(p.text) != "" {
+				d.emit(r, turn.Turn{Class: turn.Agent, Text: p.text})
+			}
+		case "toolCall":
+			d.call(r, p)
+		}
+	}
+	if m.fault != "" {
+		d.other(r, "["+m.stop+": "+m.fault+"]", "")
+	}
+	if m.model != "" {
+		d.meta.Model = plain.Text(m.model)
+	}
+	if !m.usage.known || d.Origin != "" {
+		return
+	}
+	u, t := m.usage, &d.meta.Tokens
+	t.Input += u.input
+	t.Output += u.output
+	t.CacheRead += u.cached
+	t.CacheWrite += u.written
+	if u.total == 0 {
+		u.total = u.input + u.output + u.cached + u.written
+	}
+	if !failed && u.total > 0 {
+		t.Context = u.total
+	}
+}
+
+// call takes the call of a tool.
+func (d *decoder) call(r *record, p part) {
+	name := plain.Text(p.name)
+	if name == "" {
+		name = "unknown"
+	}
+	text := "tool_call " + name
+	if p.args != "" {
+		text += " " + p.args
+	}
+	t := &turn.Tool{Phase: turn.Call, Name: name, CallID: plain.Text(p.id)}
+	switch name {
+	case "bash", "shell":
+		t.Command = p.command
+	case "write", "edit":
+		t.Edits = p.edits
+	}
+	d.emit(r, turn.Turn{Class: turn.ToolUse, Text: plain.Text(text), Tool: t})
+}
+
+// compacted takes the summary that stands for what was said before.
+func (d *decoder) compacted(r *record, text string) {
+	if strings.TrimSpace(text) == "" {
+		text = "(context compacted)"
+	}
+	before := len(d.turns)
+	d.other(r, text, markSummary)
+	d.meta.Compactions += len(d.turns) - before
+}
+
+// other emits an OTHER turn.
+func (d *decoder) other(r *record, text, mark string) {
+	if strings.TrimSpace(text) != "" {
+		d.emit(r, turn.Turn{Class: turn.Other, Text: plain.Text(text), Mark: mark})
+	}
+}
+
+// emit hands a turn out, unless it copies one of the session that this one
+// continues. Of an entry's turns the first has its id.
+func (d *decoder) emit(r *record, t turn.Turn) {
+	t.TS, t.ID = d.now, plain.Clip(plain.Text(r.id), 128)
+	if d.part++; d.part > 1 && t.ID != "" {
+		t.ID += "#" + strconv.Itoa(d.part)
+	}
+	if t.Mark == "" {
+		t.Mark = d.mark
+	}
+	if d.Origin != "" && d.inherited(t) {
+		d.meta.Inherited++
+		return
+	}
+	d.turns = append(d.turns, t)
+}
+
+// inherited reports whether t copies a turn of the origin's. The first that
+// does not ends the copied part.
+func (d *decoder) inherited(t turn.Turn) bool {
+	if d.copied == nil {
+		d.copied = make(map[uint64]bool)
+		if turns, ok := d.env.Lookup(d.Origin); ok {
+			for c := range turns {
+				d.copied[key(c)] = true
+			}
+		}
+	}
+	if d.copied[key(t)] {
+		return true
+	}
+	d.Origin, d.copied = "", nil
+	return false
+}
+
+func key(t turn.Turn) uint64 { return plain.Hash(t.TS, string(t.Class), t.Text) }

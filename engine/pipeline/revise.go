@@ -1,0 +1,91 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strconv"
+
+	"handoffd/engine/fault"
+	"handoffd/engine/safefile"
+	"handoffd/engine/seal"
+	"handoffd/engine/session"
+	"handoffd/engine/store"
+)
+
+// Revise commits a new revision of a session in which change alters the
+// manifest, and moves its directory to another place when to differs from
+// from. The caller holds the session's lock and has marked both places.
+func (b *Builder) Revise(ctx context.Context, from, to store.Location, change func(*session.Manifest)) (*session.Manifest, error) {
+	l, err := b.load(from)
+	if err != nil {
+		return nil, err
+	}
+	if l.rebuilt != nil {
+		return nil, fault.New(fault.Integrity, "session %s is damaged: %s", l.m.Session, l.repaired[0]).
+			WithHint("build it from its source first")
+	}
+	defer b.Forget(from)
+	defer b.Forget(to)
+	next := *l.m
+	change(&next)
+	next.Revisions++
+	next.UpdatedAt = stampTime(b.opt.Now())
+	if err := b.recommit(l, &next); err != nil {
+		return nil, err
+	}
+	dir := l.dir
+	if from != to {
+		dir = b.Store.SessionDir(to.Project, to.Dir)
+		if err := safefile.Rename(l.dir, dir); err != nil {
+			return nil, err
+		}
+		for _, d := range []string{filepath.Dir(l.dir), filepath.Dir(dir)} {
+			if err := safefile.SyncDir(d); err != nil {
+				return nil, err
+			}
+		}
+	}
+	now := *l
+	now.m, now.dir, now.loc = &next, dir, to
+	return &next, b.writePayload(&now)
+}
+
+// recommit writes the state, renders and manifest of a revision without new
+// turns.
+func (b *Builder) recommit(l *loaded, next *session.Manifest) error {
+	var g safefile.Group
+	defer g.Discard()
+	st, err := store.ReadState(l.dir, l.m)
+	if err != nil {
+		return err
+	}
+	if err := store.WriteState(&g, l.dir, st, next); err != nil {
+		return err
+	}
+	files, err := b.smallRenders(next, l.end, l.contract)
+	if err != nil {
+		return err
+	}
+	next.Renders = nil
+	for _, f := range files {
+		next.Renders = append(next.Renders, session.Artifact{Name: f.name, Bytes: int64(len(f.data)), SHA256: seal.Sum(f.data)})
+	}
+	raw, err := session.Encode(next)
+	if err != nil {
+		return err
+	}
+	if err := stamped(&g, l.dir, files, next.ManifestSHA256); err != nil {
+		return err
+	}
+	if err := g.Replace(filepath.Join(l.dir, store.ManifestName), raw); err != nil {
+		return err
+	}
+	if err := g.Commit(); err != nil {
+		return fmt.Errorf("commit %s: revision %s: %w", next.Session, strconv.Itoa(next.Revisions), err)
+	}
+	if l.m.State != next.State {
+		_ = safefile.Remove(filepath.Join(l.dir, l.m.State))
+	}
+	return nil
+}

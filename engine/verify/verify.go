@@ -1,0 +1,292 @@
+// Package verify checks a handoff against itself and against the sources that
+// still exist: the seal, every artifact's content, the counts, and the bytes
+// the turns came from. It only reads, and says what it cannot prove.
+package verify
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"crypto/sha256"
+	"encoding/hex"
+
+	"handoffd/engine/fault"
+	"handoffd/engine/safefile"
+	"handoffd/engine/seal"
+	"handoffd/engine/session"
+	"handoffd/engine/store"
+)
+
+// The outcomes of a check.
+const (
+	Pass = "pass"
+	Fail = "fail"
+	// Unproved says that nothing is known to be wrong and nothing shows that
+	// it is right: a source that is gone or has gone on, a member that only
+	// our own manifests have.
+	Unproved = "unproved"
+)
+
+// Check is one thing that was looked at.
+type Check struct {
+	Name   string `json:"name"`
+	Result string `json:"result"`
+	Detail string `json:"detail,omitempty"`
+}
+
+// Report is what verifying one session came to.
+type Report struct {
+	Session string  `json:"session"`
+	Project string  `json:"project"`
+	Dir     string  `json:"dir"`
+	OK      bool    `json:"ok"`
+	Reason  string  `json:"reason,omitempty"` // first failed check
+	Turns   int     `json:"turns"`
+	Checks  []Check `json:"checks"`
+}
+
+// Line is the report as one line for people.
+func (r Report) Line() string {
+	if !r.OK {
+		return fmt.Sprintf("FAIL %s: %s", r.Session, r.Reason)
+	}
+	var unproved []string
+	for _, c := range r.Checks {
+		if c.Result == Unproved {
+			unproved = append(unproved, c.Name+": "+c.Detail)
+		}
+	}
+	line := fmt.Sprintf("PASS %s [%s]: manifest sha ok / timeline=%d turns / llm json parses", r.Session, r.Project, r.Turns)
+	if len(unproved) > 0 {
+		line += " / unproved: " + strings.Join(unproved, "; ")
+	}
+	return line
+}
+
+func (r *Report) add(name string, err error, detail string) {
+	c := Check{Name: name, Result: Pass, Detail: detail}
+	if err != nil {
+		c.Result, c.Detail = Fail, err.Error()
+		if r.Reason == "" {
+			r.Reason = err.Error()
+		}
+	}
+	r.Checks = append(r.Checks, c)
+}
+
+func (r *Report) unproved(name, detail string) {
+	r.Checks = append(r.Checks, Check{Name: name, Result: Unproved, Detail: detail})
+}
+
+// attempts is how often a session that fails is looked at again because a
+// build committed meanwhile.
+const attempts = 5
+
+// Session verifies the session at loc. The error is fault.NotFound when there
+// is none; a failed check is no error but a report that is not OK. A session
+// that is being built is looked at again until its manifest holds still.
+func Session(ctx context.Context, s store.Store, loc store.Location) (Report, error) {
+	dir := s.SessionDir(loc.Project, loc.Dir)
+	for try := 1; ; try++ {
+		before, err := os.ReadFile(filepath.Join(dir, store.ManifestName))
+		if err != nil {
+			if errors.Is(err, fs.ErrNotExist) {
+				return Report{}, fault.New(fault.NotFound, "no manifest for %s", loc.Dir)
+			}
+			return Report{}, fault.New(fault.Internal, "read manifest: %w", err)
+		}
+		r := check(ctx, loc, dir, before)
+		if r.OK || try == attempts {
+			return r, ctx.Err()
+		}
+		after, err := os.ReadFile(filepath.Join(dir, store.ManifestName))
+		if err == nil && bytes.Equal(before, after) && !busy(ctx, s, r.Session) {
+			return r, ctx.Err()
+		}
+	}
+}
+
+// busy waits for a builder that holds the session, and reports whether there
+// was one.
+func busy(ctx context.Context, s store.Store, id string) bool {
+	path := s.SessionLock(id)
+	if _, err := os.Stat(path); err != nil {
+		return false
+	}
+	if l, err := safefile.Acquire(ctx, path, 0); err == nil {
+		_ = l.Release()
+		return false
+	}
+	if l, err := safefile.Acquire(ctx, path, 2*time.Second); err == nil {
+		_ = l.Release()
+	}
+	return true
+}
+
+func check(ctx context.Context, loc store.Location, dir string, raw []byte) Report {
+	r := Report{Session: loc.Dir, Project: loc.Project, Dir: dir}
+	err := session.Sealed(raw)
+	m, decodeErr := session.Decode(raw)
+	if decodeErr != nil {
+		r.add("manifest", decodeErr, "")
+		return r
+	}
+	r.Session, r.Turns = m.Session, m.TurnCount
+	r.add("manifest", err, "seal")
+	if err == nil && m.Project != loc.Project && m.PrevProject == loc.Project {
+		r.unproved("place", "a rename to "+m.Project+" was interrupted; the next build or rename completes it")
+	} else if err == nil && m.Project != loc.Project {
+		r.add("place", fmt.Errorf("manifest says project %s, stored under %s", m.Project, loc.Project), "")
+	}
+	r.timeline(dir, m)
+	if m.Schema == 0 {
+		r.unproved("artifacts", "this manifest covers no content")
+		r.foreignPayload(dir)
+	} else {
+		r.appended(dir, m)
+		r.renders(dir, m)
+		r.payload(dir, m)
+		r.sources(ctx, m)
+	}
+	r.OK = r.Reason == ""
+	return r
+}
+
+// timeline counts the committed lines.
+func (r *Report) timeline(dir string, m *session.Manifest) {
+	limit := int64(-1)
+	if a, ok := m.Artifact(store.TimelineName); ok {
+		limit = a.Bytes
+	}
+	n := 0
+	for _, err := range store.Lines(dir, 0, limit) {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			r.add("timeline", errors.New("timeline.jsonl missing"), "")
+			return
+		case err != nil:
+			r.add("timeline", fmt.Errorf("timeline.jsonl torn: %w", err), "")
+			return
+		}
+		n++
+	}
+	if n != m.TurnCount {
+		r.add("timeline", fmt.Errorf("turn count drift (%d vs manifest %d)", n, m.TurnCount), "")
+		return
+	}
+	r.add("timeline", nil, fmt.Sprintf("%d turns", n))
+}
+
+// appended hashes the committed part of every appended file.
+func (r *Report) appended(dir string, m *session.Manifest) {
+	for _, a := range m.Committed {
+		got, n, err := hashFile(filepath.Join(dir, a.Name), a.Bytes)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			err = fmt.Errorf("%s missing", a.Name)
+		case err == nil && n < a.Bytes:
+			err = fmt.Errorf("%s cut: %d of %d bytes", a.Name, n, a.Bytes)
+		case err == nil && got != a.SHA256:
+			err = fmt.Errorf("%s altered (sha mismatch)", a.Name)
+		}
+		r.add(a.Name, err, "")
+	}
+	if m.State != "" {
+		got, _, err := hashFile(filepath.Join(dir, m.State), -1)
+		if err == nil && got != m.StateSHA256 {
+			err = errors.New("state altered (sha mismatch)")
+		}
+		if err != nil {
+			r.add("state", err, "")
+		}
+	}
+}
+
+// renders compares the small renders with their hashes, which were taken with
+// zeros in place of the manifest's own.
+func (r *Report) renders(dir string, m *session.Manifest) {
+	for _, a := range m.Renders {
+		raw, err := safefile.ReadSmall(filepath.Join(dir, a.Name), 64<<20)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			err = fmt.Errorf("%s missing", a.Name)
+		case err == nil && seal.Sum(bytes.ReplaceAll(raw, []byte(m.ManifestSHA256), []byte(seal.Zero))) != a.SHA256:
+			err = fmt.Errorf("%s altered (sha mismatch)", a.Name)
+		}
+		r.add(a.Name, err, "")
+	}
+}
+
+// sources hashes what was read of every source again.
+func (r *Report) sources(ctx context.Context, m *session.Manifest) {
+	for _, s := range m.Sources {
+		name := "source " + filepath.Base(s.Path)
+		if ctx.Err() != nil {
+			r.unproved(name, "not looked at")
+			continue
+		}
+		if strings.HasSuffix(s.Path, ".zst") {
+			r.unproved(name, "compressed; not read again")
+			continue
+		}
+		got, n, err := hashFile(s.Path, s.Bytes)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			r.unproved(name, "gone")
+		case err != nil:
+			r.unproved(name, "unreadable")
+		case n < s.Bytes || got != s.SHA256:
+			r.unproved(name, "no longer what was captured")
+		default:
+			detail := ""
+			if info, err := os.Stat(s.Path); err == nil && info.Size() > s.Bytes {
+				detail = fmt.Sprintf("%d more bytes not captured yet", info.Size()-s.Bytes)
+			}
+			r.add(name, nil, detail)
+		}
+	}
+	if m.Quarantined > 0 {
+		r.Checks = append(r.Checks, Check{Name: "quarantine", Result: Pass, Detail: fmt.Sprintf("%d damaged piece(s) kept", m.Quarantined)})
+	}
+}
+
+// hashFile hashes up to limit bytes of a regular file; limit < 0 is all.
+func hashFile(path string, limit int64) (sum string, n int64, err error) {
+	f, _, err := safefile.OpenSource(path)
+	if err != nil {
+		if _, statErr := os.Lstat(path); errors.Is(statErr, fs.ErrNotExist) {
+			return "", 0, statErr
+		}
+		return "", 0, err
+	}
+	defer f.Close()
+	var src io.Reader = f
+	if limit >= 0 {
+		src = io.LimitReader(f, limit)
+	}
+	h := sha256.New()
+	n, err = io.CopyBuffer(onlyHash{h}, src, make([]byte, 256<<10))
+	return hex.EncodeToString(h.Sum(nil)), n, err
+}
+
+type onlyHash struct{ hash.Hash }
+
+// foreignPayload checks the reference's payload as the reference does.
+func (r *Report) foreignPayload(dir string) {
+	f, err := os.Open(filepath.Join(dir, store.PayloadName))
+	if err == nil {
+		defer f.Close()
+		err = parses(bufio.NewReader(f))
+	}
+	r.add(store.PayloadName, err, "")
+}
