@@ -69,6 +69,8 @@ type pass struct {
 	fragments   map[string]bool
 	byID, own   bool
 	settled     *State
+	before      Source       // as it was, when it is read again
+	meta        session.Meta // as it was before the pass
 	fresh       int
 	provisional int
 	line        []byte
@@ -95,6 +97,8 @@ func Run(req Request) (*Result, error) {
 			src.Rewritten = true
 		}
 		src.Reread = false
+		p.before = *src
+		src.recount(&p.st.Meta)
 		src.Cursor, src.Bytes, src.Hash, src.Fragment = harness.Cursor{}, 0, nil, nil
 		req.Follower = nil
 	}
@@ -188,6 +192,7 @@ func (p *pass) read() (*Result, error) {
 	if f == nil {
 		f = &harness.Follower{Format: p.Format, Env: p.Env, LineBytes: p.LineBytes}
 	}
+	p.meta = p.st.Meta
 	if err := f.Pass(hashing, src.Cursor, &p.st.Meta, p); err != nil {
 		return nil, err
 	}
@@ -326,7 +331,12 @@ func unparsable(offset int64, reason string) error {
 
 // Settled implements harness.Handler.
 func (p *pass) Settled(cur harness.Cursor, out *harness.Out) error {
-	p.source().Cursor = cur
+	src := p.source()
+	src.Cursor = cur
+	src.account(&p.meta, &p.st.Meta)
+	if p.rereading {
+		src.keepLarger(p.before, &p.st.Meta)
+	}
 	p.settled = p.st.Clone()
 	p.Journal.Settle()
 	out.Meta = &p.st.Meta

@@ -90,6 +90,9 @@ func (p *pass) quarantine(f harness.Fragment) (kept bool, err error) {
 func (p *pass) knownFragment(sum string, length int64) (bool, error) {
 	if p.fragments == nil {
 		p.fragments = map[string]bool{}
+		if p.Journal.QuarantineLost() {
+			return false, nil
+		}
 		entries, err := ReadQuarantine(p.Dir)
 		if err != nil {
 			return false, err

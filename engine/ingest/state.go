@@ -60,6 +60,10 @@ type Source struct {
 	ModTime    string `json:"mtime"`
 	ChangeTime string `json:"ctime"`
 
+	// Tokens and Compactions are this source's share of the session's.
+	Tokens      session.Tokens `json:"tokens,omitzero"`
+	Compactions int            `json:"compactions,omitzero"`
+
 	Quarantined int  `json:"quarantined"`
 	Unknown     int  `json:"unknown"`
 	Flagged     int  `json:"flagged"`
@@ -163,4 +167,43 @@ func (o *Source) Public() session.Source {
 		s.Pending = o.Bytes - o.Cursor.Offset
 	}
 	return s
+}
+
+// account adds to the source's share what a pass added to the session's.
+func (o *Source) account(before, after *session.Meta) {
+	o.Tokens.Input += after.Tokens.Input - before.Tokens.Input
+	o.Tokens.Output += after.Tokens.Output - before.Tokens.Output
+	o.Tokens.CacheRead += after.Tokens.CacheRead - before.Tokens.CacheRead
+	o.Tokens.CacheWrite += after.Tokens.CacheWrite - before.Tokens.CacheWrite
+	o.Compactions += after.Compactions - before.Compactions
+}
+
+// recount takes the source's share out of the session's, before the source is
+// read again from its start.
+func (o *Source) recount(m *session.Meta) {
+	m.Tokens.Input -= o.Tokens.Input
+	m.Tokens.Output -= o.Tokens.Output
+	m.Tokens.CacheRead -= o.Tokens.CacheRead
+	m.Tokens.CacheWrite -= o.Tokens.CacheWrite
+	m.Compactions -= o.Compactions
+	o.Tokens, o.Compactions = session.Tokens{}, 0
+}
+
+// keepLarger restores what the source's share was if reading it again came to
+// less: what it no longer holds was used all the same.
+func (o *Source) keepLarger(old Source, m *session.Meta) {
+	larger := func(share *int64, was int64, total *int64) {
+		if was > *share {
+			*total += was - *share
+			*share = was
+		}
+	}
+	larger(&o.Tokens.Input, old.Tokens.Input, &m.Tokens.Input)
+	larger(&o.Tokens.Output, old.Tokens.Output, &m.Tokens.Output)
+	larger(&o.Tokens.CacheRead, old.Tokens.CacheRead, &m.Tokens.CacheRead)
+	larger(&o.Tokens.CacheWrite, old.Tokens.CacheWrite, &m.Tokens.CacheWrite)
+	if old.Compactions > o.Compactions {
+		m.Compactions += old.Compactions - o.Compactions
+		o.Compactions = old.Compactions
+	}
 }

@@ -99,7 +99,7 @@ func (b *Builder) acquire(ctx context.Context, f *ingest.File, req Request) (*lo
 	}
 	var l *loaded
 	if exists {
-		l, err = b.load(loc)
+		l, err = b.load(loc, t.format)
 		if err == nil && l.undecided() && !t.fixed && loc.Project != t.project {
 			l, err = b.settleIn(ctx, l, t.project)
 		}
@@ -137,7 +137,7 @@ func (b *Builder) settleIn(ctx context.Context, l *loaded, project string) (*loa
 	if _, err := b.Revise(ctx, l.loc, to, func(m *session.Manifest) { m.Project = project }); err != nil {
 		return nil, err
 	}
-	return b.load(to)
+	return b.load(to, nil)
 }
 
 // acquireKnown is acquire for a source that this process built before. It
@@ -155,7 +155,7 @@ func (b *Builder) acquireKnown(ctx context.Context, f *ingest.File, req Request)
 	if err != nil {
 		return nil, target{}, nil, err
 	}
-	l, err := b.load(loc)
+	l, err := b.load(loc, nil)
 	if err == nil && !l.undecided() {
 		for _, s := range l.state.Sources {
 			if format, ok := all.ByKey(s.Format); ok && s.Path == f.Path {
@@ -178,7 +178,7 @@ func (b *Builder) build(ctx context.Context, l *loaded, f *ingest.File, t target
 	}
 	j, err := store.OpenJournal(l.dir, l.marks, l.m)
 	if err != nil {
-		if l, err = b.salvage(l.loc, l.dir, l.m, err.Error()); err != nil {
+		if l, err = b.salvage(l.loc, l.dir, l.m, t.format, err.Error()); err != nil {
 			return nil, err
 		}
 		if j, err = store.OpenJournal(l.dir, l.marks, l.m); err != nil {

@@ -127,7 +127,7 @@ func (c *commit) upToDate(ctx context.Context, damaged []string) (*Result, error
 	l := c.l
 	if len(damaged) > 0 {
 		if slices.Contains(damaged, "appended files") {
-			salvaged, err := c.b.salvage(l.loc, l.dir, l.m, "appended files not as committed")
+			salvaged, err := c.b.salvage(l.loc, l.dir, l.m, c.t.format, "appended files not as committed")
 			if err != nil {
 				return nil, err
 			}
@@ -152,6 +152,11 @@ func (c *commit) upToDate(ctx context.Context, damaged []string) (*Result, error
 	}
 	if err := c.payload(l, r); err != nil {
 		return nil, err
+	}
+	if !c.b.opt.LazyIndex { // an earlier build may have died before it did
+		if _, err := c.b.foldIfSmall(ctx); err != nil {
+			return nil, err
+		}
 	}
 	return r, nil
 }

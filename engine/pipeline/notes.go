@@ -74,6 +74,8 @@ func (n *notes) write(changed []index.Entry) error {
 			if err := safefile.Replace(path, updated); err != nil {
 				return err
 			}
+		} else if err := safefile.Remove(safefile.TempName(path)); err != nil {
+			return err
 		}
 	}
 	if !n.b.opt.Linking {

@@ -35,6 +35,14 @@ func payloadCurrent(dir string, m *session.Manifest) bool {
 	if err != nil && n == 0 {
 		return false
 	}
+	info, err := f.Stat()
+	tail := make([]byte, len(render.PayloadTail))
+	if err != nil || info.Size() < int64(len(tail)) {
+		return false
+	}
+	if _, err := f.ReadAt(tail, info.Size()-int64(len(tail))); err != nil || string(tail) != render.PayloadTail {
+		return false
+	}
 	end := bytes.Index(head[:n], []byte(`"timeline":`))
 	return bytes.Contains(head[:n], []byte(`"`+m.ManifestSHA256+`"`)) && end > 0
 }
@@ -51,7 +59,7 @@ func (b *Builder) RefreshPayload(ctx context.Context, loc store.Location) error 
 		return err
 	}
 	defer lock.Release()
-	l, err := b.load(loc)
+	l, err := b.load(loc, nil)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 // manifest, and moves its directory to another place when to differs from
 // from. The caller holds the session's lock and has marked both places.
 func (b *Builder) Revise(ctx context.Context, from, to store.Location, change func(*session.Manifest)) (*session.Manifest, error) {
-	l, err := b.load(from)
+	l, err := b.load(from, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -29,18 +29,24 @@ type rebuilt struct {
 // sources are matched from their start by the next reading, so that what the
 // timeline lost comes back if a source still has it. m is nil when the
 // manifest is lost too.
-func (b *Builder) salvage(loc store.Location, dir string, m *session.Manifest, why string) (*loaded, error) {
+func (b *Builder) salvage(loc store.Location, dir string, m *session.Manifest, hint harness.Format, why string) (*loaded, error) {
 	lostManifest := m == nil
 	if lostManifest {
-		m = &session.Manifest{Session: loc.Dir, Project: loc.Project, CreatedAt: stampTime(b.opt.Now())}
+		m = &session.Manifest{Session: loc.Dir, Project: loc.Project, CreatedAt: stampTime(b.opt.Now()), Schema: 1}
+		if err := sourcesOf(dir, m, hint); err != nil {
+			return nil, err
+		}
 	}
 	l := &loaded{loc: loc, dir: dir, m: m, followers: map[int]*harness.Follower{}, rebuilt: &rebuilt{}}
 	l.repaired = append(l.repaired, why)
 	l.digest, l.state = &render.Digest{}, ingest.New(m.Meta)
+	if sourcesExist(m) { // they are counted again when they are read again
+		l.state.Meta.Tokens, l.state.Meta.Compactions = session.Tokens{}, 0
+	}
 	for i, s := range m.Sources {
 		l.state.Sources = append(l.state.Sources, ingest.Source{
 			Path: s.Path, Format: s.Format, Scope: i, Reread: true, Rewritten: s.Rewritten,
-			Quarantined: s.Quarantined, Unknown: s.Unknown, Flagged: s.Flagged,
+			Flagged: s.Flagged,
 		})
 	}
 	keep := -1
@@ -62,10 +68,25 @@ func (b *Builder) salvage(loc store.Location, dir string, m *session.Manifest, w
 		}
 	}
 	m.Committed, m.Renders = nil, nil
-	if lostManifest {
-		m.Schema = 1
-	}
 	return l, nil
+}
+
+// sourcesOf makes up for a lost manifest's sources from what quarantine says.
+func sourcesOf(dir string, m *session.Manifest, hint harness.Format) error {
+	if hint == nil {
+		return nil
+	}
+	m.Format = hint.Traits().Key
+	entries, err := ingest.ReadQuarantine(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if _, ok := m.Source(e.Source); !ok {
+			m.Sources = append(m.Sources, session.Source{Path: e.Source, Format: m.Format})
+		}
+	}
+	return nil
 }
 
 func sourcesExist(m *session.Manifest) bool {
@@ -132,13 +153,18 @@ func (l *loaded) readopt(t *turn.Turn) {
 	l.digest.Add(t)
 }
 
-// keepQuarantine carries over what is in quarantine, by the committed lengths
-// or, where they are lost, by what is there.
+// keepQuarantine carries over what is in quarantine if the list and the bytes
+// agree; otherwise both start again, and reading the sources fills them.
 func (l *loaded) keepQuarantine() error {
+	entries, err := ingest.ReadQuarantine(l.dir)
+	if err != nil {
+		return err
+	}
+	var marks [2]store.Mark
 	for i, name := range []string{store.QuarantineList, store.QuarantineRaw} {
 		f, err := os.Open(filepath.Join(l.dir, name))
 		if errors.Is(err, fs.ErrNotExist) {
-			continue
+			return nil
 		}
 		if err != nil {
 			return fault.New(fault.Internal, "open quarantine: %w", err)
@@ -153,7 +179,28 @@ func (l *loaded) keepQuarantine() error {
 		if err != nil {
 			return fault.New(fault.Internal, "read quarantine: %w", err)
 		}
-		l.marks[3+i] = store.Mark{Bytes: n, Hash: h.Save()}
+		if a, ok := l.m.Artifact(name); ok && n < a.Bytes {
+			return nil
+		}
+		marks[i] = store.Mark{Bytes: n, Hash: h.Save()}
+	}
+	for _, e := range entries {
+		if e.At+e.Length > marks[1].Bytes {
+			return nil
+		}
+	}
+	l.marks[3], l.marks[4] = marks[0], marks[1]
+	for _, e := range entries {
+		for i := range l.state.Sources {
+			s := &l.state.Sources[i]
+			switch {
+			case s.Path != e.Source:
+			case e.Reason == harness.ReasonUnknown:
+				s.Unknown++
+			default:
+				s.Quarantined++
+			}
+		}
 	}
 	return nil
 }

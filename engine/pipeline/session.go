@@ -32,6 +32,8 @@ type loaded struct {
 	followers map[int]*harness.Follower
 	// repaired says what had to be made again.
 	repaired []string
+	// unborn says that the session is made in a directory beside its place.
+	unborn bool
 	// rebuilt says that the state was lost, so that the journal must be
 	// written again whatever the source says.
 	rebuilt *rebuilt
@@ -56,8 +58,8 @@ func stampOf(dir string) (manifestStamp, error) {
 }
 
 // load returns the session at loc. It must be called under the session lock.
-// The error satisfies fs.ErrNotExist when nothing is there.
-func (b *Builder) load(loc store.Location) (*loaded, error) {
+// The error satisfies fs.ErrNotExist when nothing is there. hint may be nil.
+func (b *Builder) load(loc store.Location, hint harness.Format) (*loaded, error) {
 	dir := b.Store.SessionDir(loc.Project, loc.Dir)
 	stamp, err := stampOf(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -73,19 +75,19 @@ func (b *Builder) load(loc store.Location) (*loaded, error) {
 	b.mu.Unlock()
 	if err != nil {
 		if _, statErr := os.Lstat(filepath.Join(dir, store.TimelineName)); statErr == nil {
-			return b.salvage(loc, dir, nil, "manifest missing")
+			return b.salvage(loc, dir, nil, hint, "manifest missing")
 		}
 		return nil, err
 	}
 	m, _, err := store.ReadManifest(dir)
+	store.Sweep(dir, m)
 	if err != nil {
-		return b.salvage(loc, dir, nil, "manifest damaged")
+		return b.salvage(loc, dir, nil, hint, "manifest damaged")
 	}
 	l := &loaded{loc: loc, dir: dir, m: m, stamp: stamp, followers: map[int]*harness.Follower{}}
 	if err := l.restore(); err != nil {
-		return b.salvage(loc, dir, m, err.Error())
+		return b.salvage(loc, dir, m, hint, err.Error())
 	}
-	store.Sweep(dir, m)
 	return l, nil
 }
 
@@ -129,7 +131,7 @@ func (b *Builder) fresh(loc store.Location, id string, meta session.Meta) (*load
 		return nil, fault.New(fault.Internal, "clear unfinished session: %w", err)
 	}
 	return &loaded{
-		loc: loc, dir: dir,
+		loc: loc, dir: dir, unborn: true,
 		m:     &session.Manifest{Session: id, Project: loc.Project, CreatedAt: stampTime(b.opt.Now()), Schema: 1},
 		state: ingest.New(meta), digest: &render.Digest{}, end: &render.Digest{},
 		followers: map[int]*harness.Follower{},
@@ -137,7 +139,7 @@ func (b *Builder) fresh(loc store.Location, id string, meta session.Meta) (*load
 }
 
 // isNew reports whether nothing of the session is committed.
-func (l *loaded) isNew() bool { return l.m.Revisions == 0 }
+func (l *loaded) isNew() bool { return l.unborn }
 
 // keys reads the keys of the decided turns.
 func (l *loaded) keys() ([]store.Key, error) {

@@ -45,7 +45,7 @@ type command struct {
 	At   int64  `json:"at"`
 	Line string `json:"line"`
 	Done bool   `json:"done,omitzero"`
-	Bad  bool   `json:"bad,omitzero"`
+	Bad  bool   `json:"failed,omitzero"`
 	Exit *int   `json:"exit,omitempty"` // never changed once set
 }
 
@@ -62,7 +62,7 @@ type tool struct {
 	Name    string `json:"name"`
 	Calls   int64  `json:"calls"`
 	Results int64  `json:"results,omitzero"`
-	Bad     int64  `json:"bad,omitzero"`
+	Bad     int64  `json:"failed,omitzero"`
 }
 
 // failure is an error that the session met.
@@ -80,7 +80,7 @@ type spawn struct {
 	Name string `json:"name"`
 	Head string `json:"head"`
 	Done bool   `json:"done,omitzero"`
-	Bad  bool   `json:"bad,omitzero"`
+	Bad  bool   `json:"failed,omitzero"`
 }
 
 // agent is a subagent that speaks inside the session's own files.

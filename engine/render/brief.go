@@ -43,8 +43,7 @@ type section struct {
 	// lines or runes; least is the smallest size that is of use.
 	size, least int
 	render      func(size int) string
-	text        string
-	cut         bool
+	whole, text string // at full size, and as far as it is kept
 }
 
 // The ranks. Below firstList is the core, which is never left out; from
@@ -63,12 +62,14 @@ func Brief(in Input) []byte {
 	total := 0
 	for i := range sections {
 		s := &sections[i]
-		s.text = s.render(s.size)
+		s.whole = s.render(s.size)
+		s.text = s.whole
 		total += len(s.text)
 	}
 	head, tail := in.head(), in.Contract.section()
 	if budget := in.MaxTokens*bytesPerToken - len(head) - len(tail); in.MaxTokens > 0 && total > budget {
-		shrink(sections, total, budget-cutNoteBytes)
+		budget -= cutNoteBytes
+		regrow(sections, shrink(sections, total, budget), budget)
 		head += cutNote(sections)
 	}
 	var b bytes.Buffer
@@ -82,7 +83,7 @@ func Brief(in Input) []byte {
 
 // shrink cuts sections until the total fits: first the details are made
 // shorter and then left out, then the lists, and last the core is made shorter.
-func shrink(sections []section, total, budget int) {
+func shrink(sections []section, total, budget int) int {
 	for _, phase := range []struct {
 		from, to int
 		drop     bool
@@ -94,16 +95,37 @@ func shrink(sections []section, total, budget int) {
 		for rank := phase.from; rank >= phase.to; rank-- {
 			for i := range sections {
 				s := &sections[i]
-				for s.rank == rank && total > budget && s.text != "" && (phase.drop || s.size > s.least) {
+				for size := s.size; s.rank == rank && total > budget && s.text != "" && (phase.drop || size > s.least); {
 					was := len(s.text)
-					s.cut = true
 					if phase.drop {
 						s.text = ""
 					} else {
-						s.size = max(s.least, s.size/2)
-						s.text = s.render(s.size)
+						size = max(s.least, size/2)
+						s.text = s.render(size)
 					}
 					total += len(s.text) - was
+				}
+			}
+		}
+	}
+	return total
+}
+
+// regrow gives the room that is left to the sections that were cut, the most
+// important first: a step of shrink may have freed more than was needed.
+func regrow(sections []section, total, budget int) {
+	for rank := 1; rank <= lastRank; rank++ {
+		for i := range sections {
+			s := &sections[i]
+			for size := s.size; s.rank == rank && len(s.text) < len(s.whole) && size >= s.least; size = size * 3 / 4 {
+				text := s.render(size)
+				if len(text) <= len(s.text) {
+					break
+				}
+				if total+len(text)-len(s.text) <= budget {
+					total += len(text) - len(s.text)
+					s.text = text
+					break
 				}
 			}
 		}
@@ -117,9 +139,10 @@ func cutNote(sections []section) string {
 	var names []string
 	for _, s := range sections {
 		switch {
-		case s.cut && s.text == "":
+		case s.text == s.whole:
+		case s.text == "":
 			names = append(names, s.name+" (left out)")
-		case s.cut:
+		default:
 			names = append(names, s.name)
 		}
 	}

@@ -16,13 +16,13 @@ func Caveats(m *session.Manifest, d *Digest) []string {
 	var out []string
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	if n := m.Provisional; n > 0 {
-		add("Provisional: the last %s may still change; the source was being written.", plural(n, "turn"))
+		add("Provisional: the source was being written; the last %s may still change.", plural(n, "turn"))
 	}
 	if n := m.Quarantined; n > 0 {
-		add("Damage: %s could not be read and stand in `quarantine/`.", plural(n, "record"))
+		add("Damage: %s unreadable, kept in `quarantine/`.", plural(n, "record"))
 	}
 	if n := m.Unknown; n > 0 {
-		add("Unknown: %s of a kind that this version does not know stand in `quarantine/`.", plural(n, "record"))
+		add("Unknown: %s of a kind unknown to this version, kept in `quarantine/`.", plural(n, "record"))
 	}
 	gone, rewritten, flagged := 0, 0, 0
 	for _, s := range m.Sources {
@@ -35,18 +35,18 @@ func Caveats(m *session.Manifest, d *Digest) []string {
 		flagged += s.Flagged
 	}
 	if flagged > 0 {
-		add("Lenient: %s could be read only leniently.", plural(flagged, "record"))
+		add("Lenient: %s readable only leniently.", plural(flagged, "record"))
 	}
 	if gone > 0 {
 		add("Gone: %s no longer there; this handoff is what is left.", isAre(gone, len(m.Sources)))
 	}
 	if rewritten > 0 {
-		add("Rewritten: %s replaced by other content at least once; the old turns are kept.", isAre(rewritten, len(m.Sources)))
+		add("Rewritten: %s no longer what was captured first; the old turns are kept.", isAre(rewritten, len(m.Sources)))
 	}
 	for _, k := range []struct{ word, text string }{
-		{"conflict", "Conflict: %s contradict an earlier reading of the same record."},
-		{"rewound", "Rewound: %s were taken back by the user."},
-		{"approximate-time", "Time: %s carry an approximate time."},
+		{"conflict", "Conflict: %s at odds with an earlier reading of the same record."},
+		{"rewound", "Rewound: %s taken back by the user."},
+		{"approximate-time", "Time: %s with an approximate time."},
 	} {
 		if n := d.f.marked(k.word); n > 0 {
 			add(k.text, plural(int(n), "turn"))
@@ -55,7 +55,7 @@ func Caveats(m *session.Manifest, d *Digest) []string {
 	if s := m.Meta.ForkedFrom; s != "" {
 		line := "Fork: continues session " + inline(s, 100)
 		if n := m.Meta.Inherited; n > 0 {
-			line += fmt.Sprintf("; the first %s are that session's", plural(n, "turn"))
+			line += fmt.Sprintf(" and begins with %s of it", plural(n, "turn"))
 		}
 		out = append(out, line+".")
 	}

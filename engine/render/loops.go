@@ -17,8 +17,8 @@ const (
 
 // loopShift is the Wu-Manber shift table over pairs of bytes, five bits of
 // each: how far the window may move when the pair stands at its end. Turn text
-// is the one thing here whose size nobody bounds, so a pass over it must cost
-// well under a nanosecond per byte; a regular expression costs fifty.
+// is the one thing here whose size nobody bounds, and a regular expression would
+// take fifty times as long for it.
 var loopShift = makeLoopShift()
 
 func makeLoopShift() (t [1024]uint8) {

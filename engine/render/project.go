@@ -52,7 +52,7 @@ func marker(s string) string {
 		if safe {
 			b.WriteRune(r)
 		} else {
-			fmt.Fprintf(&b, "%%%X", r)
+			fmt.Fprintf(&b, "%%%02X", r)
 		}
 		prev = r
 	}

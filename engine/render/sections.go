@@ -293,6 +293,9 @@ func toolName(name string) string {
 func (in Input) timeline(n int) string {
 	f := &in.D.f
 	list := newest(f.Recent, n)
+	if len(list) == 0 {
+		return ""
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "## Recent timeline (last %d of %d turns)\n\n", len(list), f.Turns)
 	table(&b, "seq", "class", "text")

@@ -57,27 +57,39 @@ func questions(dst []string, text string) []string {
 	if len(text) > questionBytes {
 		text = text[len(text)-questionBytes:]
 	}
-	found := 0
-	for end := len(text); found < questionLimit; {
-		i := strings.LastIndexByte(text[:end], '?')
-		if wide := strings.LastIndex(text[:end], "？"); wide > i {
-			i = wide + len("？") - 1
+	const wide = "？"
+	// Every step only looks at what no step before it has seen, so that a text
+	// of question marks alone costs no more than another.
+	at, atWide := len(text), len(text)
+	if !strings.Contains(text, wide) {
+		atWide = -1
+	}
+	for end, found := len(text), 0; found < questionLimit; {
+		if at >= end {
+			at = strings.LastIndexByte(text[:end], '?')
 		}
+		if atWide >= end {
+			if atWide = strings.LastIndex(text[:end], wide); atWide >= 0 {
+				atWide += len(wide) - 1
+			}
+		}
+		i := max(at, atWide)
 		if i < 0 {
 			break
 		}
 		end = i
-		if next, _ := utf8.DecodeRuneInString(text[i+1:]); i+1 < len(text) && !unicode.IsSpace(next) && !strings.ContainsRune("*_)\"'”»", next) {
+		stop := i + 1 + len(text[i+1:]) - len(strings.TrimLeft(text[i+1:], "*_)\"'”»"))
+		if next, _ := utf8.DecodeRuneInString(text[stop:]); stop < len(text) && !unicode.IsSpace(next) {
 			continue // inside a URL or an expression
 		}
 		start := sentenceStart(text[:i])
-		q := strings.TrimSpace(text[start : i+1])
+		end = start
+		q := strings.TrimSpace(text[start:stop])
 		if !strings.ContainsFunc(q, unicode.IsLetter) {
 			continue
 		}
 		dst = append(dst, clipEnd(q, questionRunes))
 		found++
-		end = start
 	}
 	slices.Reverse(dst)
 	return dst

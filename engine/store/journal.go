@@ -89,6 +89,10 @@ func (j *Journal) Quarantine(raw []byte) (at int64, err error) {
 	return at, err
 }
 
+// QuarantineLost reports whether the list of what is in quarantine starts
+// again, so that what is on disk is not to be trusted.
+func (j *Journal) QuarantineLost() bool { return j.files[quarantineList].mark.Bytes == 0 }
+
 // QuarantineEntry appends a line to the list of what is in quarantine.
 func (j *Journal) QuarantineEntry(line []byte) error {
 	_, err := j.files[quarantineList].Write(line)

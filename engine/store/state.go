@@ -75,8 +75,8 @@ func ReadState(dir string, m *session.Manifest) (*State, error) {
 }
 
 // Sweep removes the leavings of earlier builds from a session directory:
-// temporaries, and state files other than the manifest's. Failures are left
-// for the next time.
+// temporaries, and state files other than the manifest's, if m is not nil.
+// Failures are left for the next time.
 func Sweep(dir string, m *session.Manifest) {
 	for _, sub := range []string{"", StateDir, QuarantineDir} {
 		entries, err := os.ReadDir(filepath.Join(dir, sub))
@@ -85,7 +85,7 @@ func Sweep(dir string, m *session.Manifest) {
 		}
 		for _, e := range entries {
 			name := e.Name()
-			stale := safefile.IsTemp(name) || sub == StateDir && strings.HasSuffix(name, ".json") && sub+"/"+name != m.State
+			stale := safefile.IsTemp(name) || m != nil && sub == StateDir && strings.HasSuffix(name, ".json") && sub+"/"+name != m.State
 			if stale {
 				_ = safefile.Remove(filepath.Join(dir, sub, name))
 			}

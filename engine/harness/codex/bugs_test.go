@@ -228,6 +228,8 @@ func TestReplay(t *testing.T) {
 			[]string{"USER own prompt", "AGENT parent answer"}, 6, "fork"},
 		{"resume into the same file", slices.Concat([]string{header(childID, "")}, past[:3], []string{header(childID, "")}, tail), known,
 			[]string{envTurn, "USER parent prompt", "USER own prompt", "AGENT parent answer"}, 0, ""},
+		{"what differs ends the replay", slices.Concat([]string{header(childID, forked)}, past[:3], []string{says("developer", "mine")}, past[5:6]), known,
+			[]string{"OTHER mine", "AGENT parent answer"}, 2, "fork"},
 		{"a replay and nothing else", slices.Concat([]string{header(childID, forked)}, past), known, nil, 6, "fork"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -250,11 +252,13 @@ func TestUsage(t *testing.T) {
 		return event(fmt.Sprintf(`"type":"token_count","info":{"total_token_usage":{"input_tokens":%d,"cached_input_tokens":%d,"output_tokens":%d},"last_token_usage":{"total_tokens":%d},"model_context_window":1000}`, in, cached, out, last))
 	}
 	known := harnesstest.Known(map[string][]turn.Turn{"p": {{Class: turn.User, Text: "old"}, {Class: turn.Agent, Text: "answer"}}})
-	r := harnesstest.Read(Rollout{}, known, harnesstest.Sample{Data: rolloutOf(
+	s := harnesstest.Sample{Data: rolloutOf(
 		`"type":"session_meta","payload":{"id":"c","forked_from_id":"p"}`,
 		turn1, says("user", "old"), count(1000, 900, 50, 1050), says("assistant", "answer"), event(`"type":"token_count","info":null`),
 		turn2, says("user", "new"), count(2300, 2100, 60, 1310),
-	)})
+	)}
+	harnesstest.Cuts(t, Rollout{}, known, s)
+	r := harnesstest.Read(Rollout{}, known, s)
 	want := session.Tokens{Input: 100, CacheRead: 1200, Output: 10, Context: 1310, Window: 1000}
 	if r.End.Tokens != want {
 		t.Errorf("tokens %+v, want %+v", r.End.Tokens, want)

@@ -26,7 +26,7 @@ type state struct {
 	// Calls are the latest calls, oldest first.
 	Calls []called `json:"calls,omitempty"`
 	// Base is the usage that the parent had; totals count it in (B19).
-	Base total `json:"-"`
+	Base total `json:"base,omitzero"`
 	Used total `json:"used,omitzero"`
 }
 

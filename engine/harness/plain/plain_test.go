@@ -60,9 +60,9 @@ func TestClip(t *testing.T) {
 
 func TestCompact(t *testing.T) {
 	for in, want := range map[string]string{
-		"{ \"a\": 1 }":         "{ \"a\": 1 }",
+		"{ \"a\": 1 }":           "{ \"a\": 1 }",
 		"{\n \"a\": \"b\\n\"\n}": "{\"a\":\"b\\n\"}",
-		"{\n":                 "{\n",
+		"{\n":                    "{\n",
 	} {
 		if got := Compact([]byte(in)); got != want {
 			t.Errorf("Compact(%q) = %q, want %q", in, got, want)
