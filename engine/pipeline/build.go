@@ -97,10 +97,14 @@ func (b *Builder) acquire(ctx context.Context, f *ingest.File, req Request) (*lo
 		_ = lock.Release()
 		return nil, t, nil, err
 	}
+	if t.unknown != nil && !exists {
+		_ = lock.Release()
+		return nil, t, nil, t.unknown
+	}
 	var l *loaded
 	if exists {
 		l, err = b.load(loc, t.format)
-		if err == nil && l.undecided() && !t.fixed && loc.Project != t.project {
+		if err == nil && l.undecided() && !t.fixed && t.unknown == nil && loc.Project != t.project {
 			l, err = b.settleIn(ctx, l, t.project)
 		}
 	}
@@ -175,6 +179,9 @@ func (b *Builder) build(ctx context.Context, l *loaded, f *ingest.File, t target
 		if format, ok := all.ByKey(l.state.Sources[i].Format); ok {
 			t.format = format
 		}
+	}
+	if t.format == nil {
+		return nil, t.unknown
 	}
 	j, err := store.OpenJournal(l.dir, l.marks, l.m)
 	if err != nil {

@@ -24,6 +24,8 @@ type target struct {
 	// or the configuration named it.
 	project string
 	fixed   bool
+	// unknown is why the content tells no format; format is nil then.
+	unknown error
 }
 
 // firstLook is how much of a source is read to find its format; the whole of
@@ -45,25 +47,43 @@ func (b *Builder) identify(f *ingest.File, req Request) (target, error) {
 		t.format, err = all.Detect(f.Name(), head, complete, req.Harness)
 	}
 	if err != nil {
-		return t, err
+		// The content tells nothing, but it may be that of a session that is
+		// captured already: a source can be emptied or overwritten.
+		t.unknown = err
+		for _, f2 := range all.Formats() {
+			if f2.Place(f.Name()) {
+				f2.About(f.Name(), &t.meta)
+				break
+			}
+		}
+		t.id = firstOf(req.Session, t.meta.ID, f.Base())
+		t.project, t.fixed = b.namedProject(req)
+		t.project = firstOf(t.project, "unsorted")
+		return t, nil
 	}
 	t.format.About(f.Name(), &t.meta)
 	peeked := peek(t.format, head, t.meta)
-	t.id = req.Session
-	if t.id == "" {
-		t.id = peeked.ID
-	}
-	if t.id == "" {
-		t.id = f.Base()
-	}
-	t.project, t.fixed = store.Slug(req.Project), req.Project != ""
-	if t.project == "" && b.opt.Project != "" {
-		t.project, t.fixed = store.Slug(b.opt.Project), true
-	}
+	t.id = firstOf(req.Session, peeked.ID, f.Base())
+	t.project, t.fixed = b.namedProject(req)
 	if t.project == "" {
 		t.project = projectOf(peeked, filepath.Base(filepath.Dir(f.Path)), label(t.format, req.Harness))
 	}
 	return t, nil
+}
+
+// namedProject is the project that the user or the configuration names.
+func (b *Builder) namedProject(req Request) (slug string, named bool) {
+	name := firstOf(req.Project, b.opt.Project)
+	return store.Slug(name), name != ""
+}
+
+func firstOf(names ...string) string {
+	for _, n := range names {
+		if n != "" {
+			return n
+		}
+	}
+	return ""
 }
 
 // label is the harness that a session is said to come from.

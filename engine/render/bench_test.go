@@ -14,6 +14,8 @@ func BenchmarkAdd(b *testing.B) {
 		"prose": {{Class: turn.Agent, Text: prose}, {Class: turn.User, Text: prose}},
 		"mixed": append(small(), turn.Turn{Class: turn.Agent, Text: prose}, resulted("z", strings.Repeat(prose, 5))),
 		"short": {{Class: turn.Agent, Text: prose[:400]}, {Class: turn.User, Text: prose[:400]}},
+		"loops": {{Class: turn.Agent, Text: strings.Repeat("todo 1\ntodo 2\n", 10_000)}},
+		"asks":  {{Class: turn.Agent, Text: strings.Repeat("?", 100_000)}, {Class: turn.Agent, Text: "？" + strings.Repeat(" a?b", 50_000)}},
 		"huge":  {{Class: turn.Agent, Text: strings.Repeat(prose, 500)}},
 	} {
 		b.Run(name, func(b *testing.B) {

@@ -79,11 +79,11 @@ func (f *fold) addLoops(seq int64, text string) {
 		body, done := unticked(line)
 		key := line[:prefix(line, loopRunes)]
 		f.Loops = slices.DeleteFunc(f.Loops, func(l Loop) bool {
-			if l.Line == key {
-				return true
+			if !done {
+				return l.Line == key
 			}
 			other, _ := unticked(l.Line)
-			return done && (body == other || atLeast(l.Line, loopRunes) && strings.HasPrefix(body, other))
+			return body == other || atLeast(l.Line, loopRunes) && strings.HasPrefix(body, other)
 		})
 		if done {
 			continue

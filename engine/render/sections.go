@@ -72,12 +72,12 @@ func (in Input) state(runes int) string {
 func (f *fold) endLine() string {
 	end, last := f.ended()
 	at := "Stopped at seq " + number(last.Seq) + ": "
-	name := "a tool"
+	name, by := "a tool", ""
 	if last.Tool != "" {
 		name = inline(last.Tool, nameRunes)
 	}
 	if last.Agent != "" {
-		name += " of subagent " + inline(last.Agent, nameRunes)
+		by = " by subagent " + inline(last.Agent, nameRunes)
 	}
 	switch end {
 	case endEmpty:
@@ -87,15 +87,15 @@ func (f *fold) endLine() string {
 	case endUnanswered:
 		return at + "a prompt is waiting for its answer."
 	case endOpenCall:
-		return at + "a call of " + name + " has no result yet."
+		return at + "a call of " + name + by + " has no result yet."
 	case endAfterTool:
-		return at + "after a result of " + name + "; the agent has not spoken since."
+		return at + "after a result of " + name + by + "; the agent has not spoken since."
 	case endError:
 		return at + "at an error (see Errors)."
 	case endThought:
 		return at + "while the agent was thinking."
 	}
-	return at + "after a turn of class " + inline(string(last.Class), 16) + "."
+	return at + "after a turn of class " + inline(string(last.Class), 16) + by + "."
 }
 
 func (f *fold) questionList(n int) string {
@@ -163,7 +163,7 @@ func (f *fold) commandTable(n int) string {
 	}
 	list := newest(c.Last, n)
 	var b strings.Builder
-	fmt.Fprintf(&b, "## Commands\n\n%d run: %d ok, %d failed", c.Total, c.OK, c.Bad)
+	fmt.Fprintf(&b, "## Commands\n\n%d run: %d without an error, %d failed", c.Total, c.OK, c.Bad)
 	if n := c.unknown(); n > 0 {
 		fmt.Fprintf(&b, ", %d without a known result", n)
 	}
@@ -176,7 +176,8 @@ func (f *fold) commandTable(n int) string {
 	return b.String()
 }
 
-// outcome says how a call ended. Many harnesses report no exit status.
+// outcome says how a call ended. Many harnesses report no exit status, and
+// then the absence of an error is all that is known.
 func outcome(done, bad bool, exit *int) string {
 	switch {
 	case !done:
@@ -186,7 +187,7 @@ func outcome(done, bad bool, exit *int) string {
 	case bad:
 		return "error"
 	}
-	return "ok"
+	return "no error"
 }
 
 func (f *fold) errorTable(n int) string {

@@ -180,7 +180,8 @@ func readParts(v *harness.Value) []part {
 	v.Items(func() {
 		var p part
 		if v.Kind() == '"' {
-			p.kind, p.text = "text", plain.Text(v.Text())
+			list = append(list, part{kind: "text", text: plain.Text(v.Text())})
+			return
 		}
 		v.Fields(func(field string) {
 			switch field {
