@@ -9,6 +9,9 @@ import (
 	"handoffd/engine/harness"
 	"handoffd/engine/harness/canonical"
 	"handoffd/engine/harness/claude"
+	"handoffd/engine/harness/codex"
+	"handoffd/engine/harness/gemini"
+	"handoffd/engine/harness/pi"
 	"handoffd/engine/harness/text"
 )
 
@@ -16,6 +19,11 @@ import (
 // last.
 var formats = []harness.Format{
 	claude.Format{},
+	codex.Rollout{},
+	codex.Document{},
+	gemini.Log{},
+	gemini.Document{},
+	pi.Tree{},
 	canonical.Format{},
 	text.Format{},
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"handoffd/engine/harness"
+	"handoffd/engine/harness/plain"
 	"handoffd/engine/session"
 	"handoffd/engine/turn"
 )
@@ -159,7 +160,7 @@ func (d *decoder) describe(m *session.Meta) {
 // turn returns a turn with what the envelope gives every turn of a record.
 func (d *decoder) turn(c turn.Class, text string, m *session.Meta) turn.Turn {
 	r := &d.rec
-	t := turn.Turn{TS: r.ts, Class: c, Text: text, ID: r.uuid}
+	t := turn.Turn{TS: r.ts, Class: c, Text: plain.Text(text), ID: r.uuid}
 	inside := m.Kind == "subagent" || m.Kind == "warmup"
 	if r.sidechain && !inside {
 		t.Agent = r.agent
@@ -191,10 +192,10 @@ func (d *decoder) user(out *harness.Out) {
 			flush()
 			d.result(b, out)
 		case b.typ == "text" || b.typ == "":
-			if strings.TrimSpace(b.text) == "" {
+			if trim(b.text) == "" {
 				continue
 			}
-			if tag, _, after := leading(strings.TrimSpace(b.text)); tag != "" && after == "" {
+			if tag, _, after := leading(trim(b.text)); tag != "" && after == "" {
 				flush()
 				d.say(b.text, "", out)
 				continue
@@ -213,7 +214,7 @@ func (d *decoder) prompt(out *harness.Out, mark string) {
 	for _, b := range d.rec.content {
 		switch {
 		case b.typ == "text" || b.typ == "":
-			if strings.TrimSpace(b.text) != "" {
+			if trim(b.text) != "" {
 				text.add(b.text)
 			}
 		default:
@@ -229,7 +230,7 @@ func (d *decoder) prompt(out *harness.Out, mark string) {
 func (d *decoder) say(text, mark string, out *harness.Out) {
 	r := &d.rec
 	if r.meta || r.summary {
-		t := d.turn(turn.Other, strings.TrimSpace(text), out.Meta)
+		t := d.turn(turn.Other, text, out.Meta)
 		if r.summary {
 			t.Mark = "summary"
 		}
@@ -286,7 +287,7 @@ func (d *decoder) queue() {
 	case "enqueue":
 		var text parts
 		for _, b := range r.content {
-			if b.typ == "text" && strings.TrimSpace(b.text) != "" {
+			if b.typ == "text" && trim(b.text) != "" {
 				text.add(b.text)
 			}
 		}
@@ -313,7 +314,7 @@ func (d *decoder) assistant(out *harness.Out) {
 		}
 		switch b.typ {
 		case "text", "":
-			if text := strings.TrimSpace(b.text); text != "" {
+			if text := b.text; trim(text) != "" {
 				class := turn.Agent
 				if synthetic {
 					class = turn.Other
@@ -321,7 +322,7 @@ func (d *decoder) assistant(out *harness.Out) {
 				out.Turns = append(out.Turns, d.turn(class, text, out.Meta))
 			}
 		case "thinking":
-			if text := strings.TrimSpace(b.text); text != "" {
+			if text := b.text; trim(text) != "" {
 				out.Turns = append(out.Turns, d.turn(turn.Thought, text, out.Meta))
 			}
 		case "redacted_thinking":
@@ -405,7 +406,7 @@ func (d *decoder) system(out *harness.Out) {
 	r := &d.rec
 	var text string
 	for _, b := range r.content {
-		text = strings.TrimSpace(b.text)
+		text = trim(b.text)
 	}
 	switch r.subtype {
 	case "compact_boundary", "microcompact_boundary":

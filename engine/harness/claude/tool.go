@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"handoffd/engine/harness"
+	"handoffd/engine/harness/plain"
 	"handoffd/engine/turn"
 )
 
@@ -48,8 +49,8 @@ func (d *decoder) field(obj string, names ...string) (text string) {
 // result emits a tool result.
 func (d *decoder) result(b *block, out *harness.Out) {
 	text := b.text
-	if strings.TrimSpace(text) == "" {
-		text = "(empty)"
+	if trim(text) == "" {
+		text = plain.Empty
 	}
 	t := d.turn(turn.ToolUse, text, out.Meta)
 	t.Tool = &turn.Tool{Phase: turn.Result, CallID: b.id, Error: b.isError}

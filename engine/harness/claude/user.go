@@ -35,14 +35,14 @@ const continued = "This session is being continued from a previous conversation"
 // classify divides a user text into what the user said and what was added.
 func classify(text string) []said {
 	var out []said
-	rest := strings.TrimSpace(text)
+	rest := trim(text)
 	for rest != "" {
 		tag, body, after := leading(rest)
 		if tag == "" {
 			break
 		}
 		out = append(out, said{turn.Other, body, ""})
-		rest = strings.TrimSpace(after)
+		rest = trim(after)
 	}
 	if rest == "" {
 		return out
@@ -54,30 +54,37 @@ func classify(text string) []said {
 			break
 		}
 		trailing = append([]said{{turn.Other, rest[i:], ""}}, trailing...)
-		rest = strings.TrimSpace(rest[:i])
+		rest = trim(rest[:i])
 	}
-	return append(append(out, plain(rest)), trailing...)
+	if len(out) == 0 && len(trailing) == 0 {
+		return []said{bare(text)}
+	}
+	return append(append(out, bare(rest)), trailing...)
 }
 
-// plain classifies a text without wrappers.
-func plain(text string) said {
+// trim removes what JSON counts as white space; everything else is content.
+func trim(s string) string { return strings.Trim(s, " \t\r\n") }
+
+// bare classifies a text without wrappers, which it keeps to the byte.
+func bare(full string) said {
+	text := trim(full)
 	if strings.HasPrefix(text, continued) {
-		return said{turn.Other, text, "summary"}
+		return said{turn.Other, full, "summary"}
 	}
 	for _, n := range notices {
 		if strings.HasPrefix(text, n) {
-			return said{turn.Other, text, ""}
+			return said{turn.Other, full, ""}
 		}
 	}
 	if strings.HasPrefix(text, "<command-name>") || strings.HasPrefix(text, "<command-message>") {
 		if name := element(text, "command-name"); name != "" {
-			return said{turn.User, strings.TrimSpace(name + " " + element(text, "command-args")), ""}
+			return said{turn.User, trim(name + " " + element(text, "command-args")), ""}
 		}
 	}
 	if cmd := element(text, "bash-input"); cmd != "" && strings.HasPrefix(text, "<bash-input>") {
 		return said{turn.User, "!" + cmd, ""}
 	}
-	return said{turn.User, text, ""}
+	return said{turn.User, full, ""}
 }
 
 // leading returns the wrapper element that text begins with, whole, and what
@@ -111,5 +118,5 @@ func element(text, name string) string {
 	if !ok {
 		return ""
 	}
-	return strings.TrimSpace(body)
+	return trim(body)
 }
