@@ -106,7 +106,11 @@ func (c *commit) inspect() (contract render.Contract, edited bool, damaged []str
 			continue
 		}
 		if err == nil && a.Name == store.BriefName {
-			if found, err := render.ExtractContract(raw); err == nil && found.Block != "" && found.SHA256 != contract.SHA256 {
+			// A contract that is gone counts as deleted only where its section
+			// is still there: a cut file has lost it.
+			found, err := render.ExtractContract(raw)
+			whole := found.Block != "" || bytes.Contains(raw, []byte("\n## Evidence contract"))
+			if err == nil && whole && found.SHA256 != contract.SHA256 {
 				contract, edited = found, true
 				continue
 			}
