@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"handoffd/engine/render"
 	"handoffd/engine/session"
 	"handoffd/engine/store"
 )
@@ -49,7 +50,11 @@ func (r *Report) payload(dir string, m *session.Manifest) {
 		return
 	}
 	if !bytes.Contains(head, []byte(`"`+m.ManifestSHA256+`"`)) {
-		if err := parsesFile(f); err != nil {
+		err := parsesFile(f)
+		if err == nil && bytes.Contains(head, fmt.Appendf(nil, "\"revision\": %d,", m.Revisions)) {
+			err = errors.New("llm json altered (this revision, another manifest)")
+		}
+		if err != nil {
 			r.add(store.PayloadName, err, "")
 			return
 		}
@@ -57,6 +62,35 @@ func (r *Report) payload(dir string, m *session.Manifest) {
 		return
 	}
 	r.add(store.PayloadName, comparePayload(f, int64(len(head)), head, dir, m), "")
+	r.derived(head, dir, m)
+}
+
+// derived makes the payload's head again from the state, which the manifest
+// covers, and compares.
+func (r *Report) derived(head []byte, dir string, m *session.Manifest) {
+	st, err := store.ReadState(dir, m)
+	if err != nil {
+		r.unproved("payload head", "the state it is derived from is missing")
+		return
+	}
+	d, err := render.DecodeDigest(st.Fold)
+	if err == nil && m.Provisional > 0 {
+		a, _ := m.Artifact(store.TimelineName)
+		turns, readErr := store.ReadTurnsFrom(dir, st.Marks[0].Bytes, a.Bytes)
+		err = readErr
+		for i := range turns {
+			d.Add(&turns[i])
+		}
+	}
+	if err != nil {
+		r.unproved("payload head", "the state it is derived from is of another version")
+		return
+	}
+	want, err := render.PayloadHead(render.Input{M: m, D: d, GeneratedAt: m.UpdatedAt, Title: m.Title, Contract: render.NewContract(st.Contract)})
+	if err == nil && !bytes.Equal(bytes.TrimRight(head, " \n"), bytes.TrimRight(want, " \n")) {
+		err = errors.New("llm json altered (its head is not that of the session)")
+	}
+	r.add("payload head", err, "")
 }
 
 func parsesFile(f *os.File) error {
