@@ -36,7 +36,7 @@ type lineReader struct {
 	eof    bool
 }
 
-const readChunk = 256 << 10
+const readChunk = 64 << 10
 
 func newLineReader(r io.Reader, offset int64, limit int, insideLong bool) *lineReader {
 	if limit <= 0 {

@@ -66,24 +66,30 @@ func (s *splitter) line(raw []byte, at Position) error {
 	if len(s.held) > 0 {
 		return s.heldLine(raw, body, at)
 	}
-	if len(nuls) > 0 {
-		if err := s.reject(nuls, nulOffset, ReasonNUL); err != nil {
-			return err
-		}
-	}
 	if len(body) == 0 {
-		return nil
+		return s.rejectNULs(nuls, nulOffset)
 	}
 	err := s.record(body, at)
-	if !Syntax(err) {
-		return s.judge(body, at.Offset, err)
-	}
-	if Unfinished(err) && body[0] == '{' && len(raw) <= maxJoinBytes && !s.resyncs(body) {
+	if Syntax(err) && Unfinished(err) && body[0] == '{' && len(raw) <= maxJoinBytes && !s.resyncs(body) {
+		// Its NULs wait too: what is held is read, and reported, again.
 		s.held = append(s.held, piece{bytes.Clone(raw), at})
 		s.bytes = len(raw)
 		return nil
 	}
+	if err := s.rejectNULs(nuls, nulOffset); err != nil {
+		return err
+	}
+	if !Syntax(err) {
+		return s.judge(body, at.Offset, err)
+	}
 	return s.repair(body, at)
+}
+
+func (s *splitter) rejectNULs(nuls []byte, offset int64) error {
+	if len(nuls) == 0 {
+		return nil
+	}
+	return s.reject(nuls, offset, ReasonNUL)
 }
 
 // heldLine takes a line while others wait.
@@ -131,7 +137,10 @@ func (s *splitter) giveUp() error {
 	held := s.held
 	s.held, s.bytes = nil, 0
 	for _, p := range held {
-		body, _, _ := trim(p.raw, p.at.Offset)
+		body, nuls, nulOffset := trim(p.raw, p.at.Offset)
+		if err := s.rejectNULs(nuls, nulOffset); err != nil {
+			return err
+		}
 		if len(body) == 0 {
 			continue
 		}

@@ -6,10 +6,10 @@ import "handoffd/engine/store"
 // than building the table.
 const scanLimit = 32
 
-// keyset knows the keys of the turns captured so far. A session that grows by
+// Keys are the keys of the turns captured so far. A session that grows by
 // a turn asks a handful of questions, a first reading asks one a turn; so the
 // table is built when it pays.
-type keyset struct {
+type Keys struct {
 	list    []store.Key
 	table   []store.Key // open addressing; zero is empty
 	used    int
@@ -17,7 +17,7 @@ type keyset struct {
 	lookups int
 }
 
-func (s *keyset) has(k store.Key) bool {
+func (s *Keys) has(k store.Key) bool {
 	if s.table == nil {
 		s.lookups++
 		if s.lookups <= scanLimit {
@@ -37,14 +37,14 @@ func (s *keyset) has(k store.Key) bool {
 	return found
 }
 
-func (s *keyset) add(k store.Key) {
+func (s *Keys) add(k store.Key) {
 	s.list = append(s.list, k)
 	if s.table != nil {
 		s.insert(k)
 	}
 }
 
-func (s *keyset) build() {
+func (s *Keys) build() {
 	s.table = make([]store.Key, tableSize(len(s.list)))
 	s.used = 0
 	for _, k := range s.list {
@@ -60,7 +60,7 @@ func tableSize(n int) int {
 	return size
 }
 
-func (s *keyset) insert(k store.Key) {
+func (s *Keys) insert(k store.Key) {
 	if k == 0 {
 		s.hasZero = true
 		return
@@ -75,7 +75,7 @@ func (s *keyset) insert(k store.Key) {
 }
 
 // find returns the slot of k, or the empty one where it belongs.
-func (s *keyset) find(k store.Key) (slot int, found bool) {
+func (s *Keys) find(k store.Key) (slot int, found bool) {
 	mask := len(s.table) - 1
 	for i := int(uint64(k)*0x9E3779B97F4A7C15>>20) & mask; ; i = (i + 1) & mask {
 		switch s.table[i] {
@@ -87,14 +87,19 @@ func (s *keyset) find(k store.Key) (slot int, found bool) {
 	}
 }
 
-// cut forgets the keys from n on.
-func (s *keyset) cut(n int) {
-	s.list = s.list[:n]
-	s.table, s.hasZero = nil, false
+// Cut forgets the keys from n on.
+func (s *Keys) Cut(n int) {
+	if n < len(s.list) {
+		s.list = s.list[:n]
+		s.table, s.hasZero = nil, false
+	}
 }
 
+// NewKeys returns the keys in list, in the order of the turns.
+func NewKeys(list []store.Key) *Keys { return &Keys{list: list} }
+
 // counts returns how often each key occurs.
-func (s *keyset) counts() map[store.Key]int {
+func (s *Keys) counts() map[store.Key]int {
 	out := make(map[store.Key]int, len(s.list))
 	for _, k := range s.list {
 		out[k]++

@@ -24,7 +24,7 @@ type Request struct {
 	State   *State // decided so far; not changed
 	Journal *store.Journal
 	// Keys reads the keys of the captured turns when they are needed.
-	Keys func() ([]store.Key, error)
+	Keys func() (*Keys, error)
 	// IDs reads the record ids of the captured turns when they are needed.
 	IDs      func() (map[string]bool, error)
 	Observer Observer
@@ -54,6 +54,9 @@ type Result struct {
 	// Pending is how many bytes at the end of the source are undecided.
 	Pending  int64
 	Follower *harness.Follower
+	// Keys are those of all turns, the unfinished end's included; nil when
+	// they were not needed.
+	Keys *Keys
 }
 
 // pass is one reading; it implements harness.Handler.
@@ -62,7 +65,7 @@ type pass struct {
 	st          *State // working copy
 	index       int
 	rereading   bool
-	keys        *keyset
+	keys        *Keys
 	seen        map[store.Key]int // of this pass, where turns are counted
 	logged      map[store.Key]int
 	ids         map[string]bool
@@ -154,15 +157,14 @@ func (p *pass) place() (relation, error) {
 }
 
 func (p *pass) loadKeys() error {
-	p.keys = &keyset{}
+	p.keys = &Keys{}
 	if p.State.Counts.Total() == 0 || !p.byID && !p.rereading {
 		return nil
 	}
-	list, err := p.Keys()
-	if err != nil {
+	var err error
+	if p.keys, err = p.Request.Keys(); err != nil {
 		return fmt.Errorf("read keys: %w", err)
 	}
-	p.keys.list = list
 	if p.rereading && !p.byID {
 		p.logged, p.seen = p.keys.counts(), map[store.Key]int{}
 	}
@@ -203,6 +205,9 @@ func (p *pass) read() (*Result, error) {
 	res := &Result{
 		State: p.settled, End: p.st, Source: p.index, New: p.fresh,
 		Provisional: p.provisional, Changed: true, Follower: f,
+	}
+	if p.byID {
+		res.Keys = p.keys
 	}
 	for _, st := range []*State{p.settled, p.st} {
 		o := &st.Sources[p.index]

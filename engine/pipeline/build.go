@@ -220,7 +220,11 @@ func (b *Builder) build(ctx context.Context, l *loaded, f *ingest.File, t target
 		return nil, noTurns(req.Source, res)
 	}
 	c := commit{b: b, l: l, j: j, res: res, obs: obs, req: req, t: t}
-	return c.run(ctx)
+	r, err := c.run(ctx)
+	if err != nil {
+		b.Forget(l.loc) // its keys are ahead of what is committed
+	}
+	return r, err
 }
 
 func sourceIndex(s *ingest.State, path string) (int, bool) {

@@ -334,14 +334,19 @@ func (c *commit) committed(ctx context.Context, m *session.Manifest, dir string,
 	}
 	now := &loaded{
 		loc: l.loc, dir: dir, m: m, stamp: stamp, marks: marks, state: c.res.State,
-		digest: decided, end: c.obs.digest, contract: contract, followers: followers,
+		digest: decided, end: c.obs.digest, contract: contract, followers: followers, known: c.res.Keys,
+	}
+	if now.known != nil {
+		now.known.Cut(int(marks.Keys()))
 	}
 	b.keep(now)
 	r := resultOf(b, now)
 	r.Built, r.New, r.Pending = true, c.res.New, c.res.Pending
 	r.Repaired = l.repaired
 	r.NewDamage = m.Quarantined - oldDamage
-	if err := c.payload(now, r); err != nil {
+	if c.lazy(now) {
+		r.PayloadStale = true
+	} else if err := b.writePayload(now); err != nil {
 		return r, err
 	}
 	if !b.opt.LazyIndex {
@@ -360,11 +365,16 @@ func (c *commit) payload(l *loaded, r *Result) error {
 	if payloadCurrent(l.dir, l.m) {
 		return nil
 	}
-	if c.req.LazyPayload && l.committed(store.TimelineName) > lazyPayload {
+	if c.lazy(l) {
 		r.PayloadStale = true
 		return nil
 	}
 	return c.b.writePayload(l)
+}
+
+// lazy reports whether the payload is left for later.
+func (c *commit) lazy(l *loaded) bool {
+	return c.req.LazyPayload && l.committed(store.TimelineName) > lazyPayload
 }
 
 // resultOf describes a loaded session.

@@ -32,6 +32,8 @@ type loaded struct {
 	followers map[int]*harness.Follower
 	// repaired says what had to be made again.
 	repaired []string
+	// known are the keys of the decided turns, if a build needed them.
+	known *ingest.Keys
 	// unborn says that the session is made in a directory beside its place.
 	unborn bool
 	// rebuilt says that the state was lost, so that the journal must be
@@ -141,16 +143,19 @@ func (b *Builder) fresh(loc store.Location, id string, meta session.Meta) (*load
 // isNew reports whether nothing of the session is committed.
 func (l *loaded) isNew() bool { return l.unborn }
 
-// keys reads the keys of the decided turns.
-func (l *loaded) keys() ([]store.Key, error) {
-	if l.rebuilt != nil {
-		return l.rebuilt.keys, nil
-	}
+// keys reads the keys of the decided turns, or has them from the last build.
+func (l *loaded) keys() (*ingest.Keys, error) {
 	n := l.marks.Keys()
-	if n == 0 {
-		return nil, nil
+	switch {
+	case l.rebuilt != nil:
+		return ingest.NewKeys(l.rebuilt.keys), nil
+	case n == 0:
+		return &ingest.Keys{}, nil
+	case l.known != nil:
+		return l.known, nil
 	}
-	return store.ReadKeys(l.dir, n)
+	list, err := store.ReadKeys(l.dir, n)
+	return ingest.NewKeys(list), err
 }
 
 // ids reads the record ids of the decided turns.

@@ -104,7 +104,7 @@ func ReadKeys(dir string, n int64) ([]Key, error) {
 	if _, err := f.ReadAt(raw, 0); err != nil {
 		return nil, err
 	}
-	out := make([]Key, n)
+	out := make([]Key, n, n+n/8+64)
 	for i := range out {
 		out[i] = Key(binary.LittleEndian.Uint64(raw[i*8:]))
 	}
