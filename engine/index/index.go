@@ -247,9 +247,10 @@ type Report struct {
 }
 
 // Fold writes INDEX.json and forgets the list of changes. With whole it reads
-// every manifest, otherwise those that changed. notes is called for the
-// changed sessions under the index lock, before the list is forgotten.
-func (x *Index) Fold(ctx context.Context, whole bool, notes func(changed []Entry) error) (Report, error) {
+// every manifest, otherwise those that changed. notes is called with the
+// changed sessions, and the places where none is any more, under the index
+// lock and before the list is forgotten.
+func (x *Index) Fold(ctx context.Context, whole bool, notes func(changed []Entry, gone []store.Location) error) (Report, error) {
 	lock, err := safefile.Acquire(ctx, x.store.IndexLock(), safefile.LockWait)
 	if err != nil {
 		return Report{}, fmt.Errorf("index: %w", err)
@@ -286,9 +287,16 @@ func (x *Index) Fold(ctx context.Context, whole bool, notes func(changed []Entry
 		for _, e := range list {
 			if changed[e.Location()] {
 				entries = append(entries, e)
+				delete(changed, e.Location())
 			}
 		}
-		if err := notes(entries); err != nil {
+		var gone []store.Location
+		for _, l := range dirty {
+			if changed[l] {
+				gone = append(gone, l)
+			}
+		}
+		if err := notes(entries, gone); err != nil {
 			return rep, err
 		}
 	}

@@ -42,7 +42,7 @@ func (p *pass) quarantine(f harness.Fragment) (kept bool, err error) {
 	src := p.source()
 	open := src.Fragment
 	if open == nil {
-		if p.rereading && !f.More {
+		if (p.rereading || src.Rewritten) && !f.More {
 			known, err := p.knownFragment(seal.Sum(f.Raw), int64(len(f.Raw)))
 			if err != nil || known {
 				return false, err
@@ -86,7 +86,8 @@ func (p *pass) quarantine(f harness.Fragment) (kept bool, err error) {
 }
 
 // knownFragment reports whether the same bytes were kept before. It is asked
-// only while a source is read again.
+// only while a source is read again, or was once rewritten, so that damage may
+// come back with the history around it.
 func (p *pass) knownFragment(sum string, length int64) (bool, error) {
 	if p.fragments == nil {
 		p.fragments = map[string]bool{}

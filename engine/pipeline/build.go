@@ -68,12 +68,20 @@ func (b *Builder) Build(ctx context.Context, req Request) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	l, t, lock, err := b.acquire(ctx, f, req)
 	if err != nil {
 		return nil, err
 	}
 	defer lock.Release()
+	// While we waited for the session others may have read more of the
+	// source than it had when we opened it.
+	now, err := ingest.Open(req.Source)
+	if err != nil {
+		return nil, err
+	}
+	_ = f.Close()
+	f = now
 	return b.build(ctx, l, f, t, req)
 }
 

@@ -314,7 +314,7 @@ func (c *commit) describe(m *session.Manifest, committed []session.Artifact, con
 	m.RawSHA256 = m.Sources[c.res.Source].SHA256
 	m.Format = end.Sources[0].Format
 	m.EvidenceContractSHA256 = contract.SHA256
-	if m.PromotedAt != "" && c.res.New > 0 {
+	if m.PromotedAt != "" && m.TurnCount > c.l.m.TurnCount {
 		m.PromotedStale = true
 	}
 }
@@ -341,7 +341,8 @@ func (c *commit) committed(ctx context.Context, m *session.Manifest, dir string,
 	}
 	b.keep(now)
 	r := resultOf(b, now)
-	r.Built, r.New, r.Pending = true, c.res.New, c.res.Pending
+	// An unfinished end that was read again is not new.
+	r.Built, r.New, r.Pending = true, max(0, m.TurnCount-l.m.TurnCount), c.res.Pending
 	r.Repaired = l.repaired
 	r.NewDamage = m.Quarantined - oldDamage
 	if c.lazy(now) {

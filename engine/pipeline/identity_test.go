@@ -325,3 +325,22 @@ func TestCage(t *testing.T) {
 		}
 	}
 }
+
+// TestDamageCountsOnce reads damage again, in a file that was replaced, and
+// counts it as before.
+func TestDamageCountsOnce(t *testing.T) {
+	x := newBench(t)
+	data := damaged(sample{name: "../harness/claude/testdata/work.jsonl"}.data(t))
+	x.write(sessionFile, data)
+	first := x.build(sessionFile)
+	for i := range 3 {
+		data = append(record(100+i, "put in front"), bytes.TrimPrefix(data, []byte("\ufeff"))...)
+		x.write(sessionFile, data)
+		r := x.build(sessionFile)
+		o := x.outcome()
+		if r.Quarantined != first.Quarantined || o.Unknown != 1 || r.New != 1 {
+			t.Fatalf("rewrite %d: %+v, unknown %d", i, r, o.Unknown)
+		}
+	}
+	x.verify()
+}

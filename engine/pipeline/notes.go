@@ -47,7 +47,19 @@ type notes struct {
 	links int
 }
 
-func (n *notes) write(changed []index.Entry) error {
+func (n *notes) write(changed []index.Entry, gone []store.Location) error {
+	for _, l := range gone {
+		path := filepath.Join(n.b.Store.ProjectDir(l.Project), "PROJECT.md")
+		page, err := readOptional(path)
+		if err != nil {
+			return err
+		}
+		if kept := setLine(page, l.Dir, ""); !bytes.Equal(kept, page) {
+			if err := safefile.Replace(path, kept); err != nil {
+				return err
+			}
+		}
+	}
 	byProject := map[string][]index.Entry{}
 	for _, e := range changed {
 		if e.Damaged == "" {
@@ -68,7 +80,7 @@ func (n *notes) write(changed []index.Entry) error {
 			if len(updated) == 0 {
 				updated = render.ProjectPage(project, render.SuggestName(e.UUID, e.Updated, objective))
 			}
-			updated = setLine(updated, render.ProjectLine(e.ID, e.Turns, e.Revisions, objective))
+			updated = setLine(updated, e.ID, render.ProjectLine(e.ID, e.Turns, e.Revisions, objective))
 		}
 		if !bytes.Equal(page, updated) {
 			if err := safefile.Replace(path, updated); err != nil {
@@ -156,9 +168,9 @@ func (n *notes) link(changed []index.Entry, objectives map[string]string) error 
 }
 
 // setLine puts a session's line into a project page, in the place of the line
-// that the session has, if it has one.
-func setLine(page []byte, line string) []byte {
-	name, _, _ := strings.Cut(line, " (turns=")
+// that the session has, if it has one; an empty line takes it out.
+func setLine(page []byte, dir, line string) []byte {
+	name, _, _ := strings.Cut(render.ProjectLine(dir, 0, 0, ""), " (turns=")
 	prefix := []byte(name + " (turns=")
 	lines := bytes.SplitAfter(page, []byte("\n"))
 	for i, l := range lines {
@@ -166,6 +178,9 @@ func setLine(page []byte, line string) []byte {
 			lines[i] = []byte(line)
 			return bytes.Join(lines, nil)
 		}
+	}
+	if line == "" {
+		return page
 	}
 	if len(page) > 0 && page[len(page)-1] != '\n' {
 		page = append(page, '\n')

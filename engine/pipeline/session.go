@@ -11,7 +11,7 @@ import (
 	"handoffd/engine/harness"
 	"handoffd/engine/ingest"
 	"handoffd/engine/render"
-	"handoffd/engine/safefile"
+	"handoffd/engine/seal"
 	"handoffd/engine/session"
 	"handoffd/engine/store"
 )
@@ -41,22 +41,17 @@ type loaded struct {
 	rebuilt *rebuilt
 }
 
-// manifestStamp tells whether another process committed since.
-type manifestStamp struct {
-	size         int64
-	inode, ctime string
-}
+// manifestStamp tells whether another process committed since: the hash of
+// manifest.json. Its looks would not do, for a replaced file can have the
+// inode, the size and the time of the one before.
+type manifestStamp string
 
 func stampOf(dir string) (manifestStamp, error) {
-	info, err := os.Lstat(filepath.Join(dir, store.ManifestName))
+	raw, err := os.ReadFile(filepath.Join(dir, store.ManifestName))
 	if err != nil {
-		return manifestStamp{}, err
+		return "", err
 	}
-	inode, ctime := safefile.Identity(info)
-	if ctime == "" {
-		ctime = info.ModTime().String()
-	}
-	return manifestStamp{info.Size(), inode, ctime}, nil
+	return manifestStamp(seal.Sum(raw)), nil
 }
 
 // load returns the session at loc. It must be called under the session lock.
