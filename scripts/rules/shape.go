@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"go/ast"
 	"io/fs"
+	"regexp"
 	"sort"
 	"strings"
 )
@@ -28,13 +29,16 @@ func checkTop(names []string) []string {
 // must not contain.
 func checkShape(sources []source) []string {
 	var out []string
-	files, comments := map[string]int{}, map[string][]string{}
+	files, comments := map[string]map[string]bool{}, map[string][]string{}
 	for _, s := range sources {
 		if s.isTest() {
 			out = append(out, checkTestFile(s)...)
 			continue
 		}
-		files[s.folder()]++
+		if files[s.folder()] == nil {
+			files[s.folder()] = map[string]bool{}
+		}
+		files[s.folder()][noun(s.name)] = true
 		if s.file.Doc != nil {
 			comments[s.folder()] = append(comments[s.folder()], s.name)
 		}
@@ -43,8 +47,8 @@ func checkShape(sources []source) []string {
 		}
 		out = append(out, checkFile(s)...)
 	}
-	for folder, n := range files {
-		if n > packageFiles {
+	for folder, nouns := range files {
+		if n := len(nouns); n > packageFiles {
 			out = append(out, fmt.Sprintf("%s has %d files: a package above %d is two things, split it by noun", folder, n, packageFiles))
 		}
 		switch c := comments[folder]; len(c) {
@@ -125,3 +129,9 @@ func checkMachines(fsys fs.FS, names []string) ([]string, error) {
 	}
 	return out, nil
 }
+
+// platform is the end of a file's name that says where it is built. A file has
+// one noun however many platforms it is written for.
+var platform = regexp.MustCompile(`_(linux|darwin|windows|bsd|kqueue|unix|other)\.go$`)
+
+func noun(name string) string { return platform.ReplaceAllString(name, ".go") }
