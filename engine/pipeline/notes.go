@@ -115,7 +115,7 @@ func (n *notes) objective(e index.Entry) string {
 // changed session's objective overlaps with. A note is written once.
 func (n *notes) link(changed []index.Entry, objectives map[string]string) error {
 	projects, err := os.ReadDir(filepath.Join(n.b.Store.Root, store.ProjectsDir))
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	for _, p := range projects {
