@@ -64,10 +64,11 @@ func EntryOf(loc store.Location, m *session.Manifest) Entry {
 type Index struct {
 	store store.Store
 
-	mu      sync.Mutex // guards what follows
-	base    []Entry    // as in INDEX.json
-	stamp   stamp      // of INDEX.json when base was read
-	scanned bool       // base came from the manifests, not from INDEX.json
+	mu      sync.Mutex                // guards what follows
+	base    []Entry                   // as in INDEX.json
+	stamp   stamp                     // of INDEX.json when base was read
+	scanned bool                      // base came from the manifests, not from INDEX.json
+	sums    map[store.Location]string // manifest hashes in base; nil until asked for
 }
 
 // Open returns the index of a store. Nothing is read yet, or created.
@@ -142,7 +143,7 @@ func (x *Index) load() error {
 		}
 		var list []Entry
 		if json.Unmarshal(raw, &list) == nil && plausible(list) {
-			x.base, x.stamp, x.scanned = list, now, false
+			x.base, x.stamp, x.scanned, x.sums = list, now, false, nil
 			return nil
 		}
 	}
@@ -150,7 +151,7 @@ func (x *Index) load() error {
 	if err != nil {
 		return err
 	}
-	x.base, x.stamp, x.scanned = list, now, true
+	x.base, x.stamp, x.scanned, x.sums = list, now, true, nil
 	return nil
 }
 
@@ -217,8 +218,30 @@ func (x *Index) dirty() ([]store.Location, error) {
 	return out, nil
 }
 
-// Mark notes that a session is about to change. It must be called before the
-// change is committed, so that no crash can hide it.
+// Current reports whether a session is listed with the given manifest hash, or
+// noted as changed.
+func (x *Index) Current(l store.Location, sum string) (bool, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if err := x.load(); err != nil {
+		return false, err
+	}
+	if x.sums == nil {
+		x.sums = make(map[store.Location]string, len(x.base))
+		for _, e := range x.base {
+			x.sums[e.Location()] = e.ManifestSHA256
+		}
+	}
+	if x.sums[l] == sum {
+		return true, nil
+	}
+	dirty, err := x.dirty()
+	return slices.Contains(dirty, l), err
+}
+
+// Mark notes that a session changes. It must be called before the change is
+// committed, so that no crash hides it, and once more after it: the list may
+// have been written, and the first note forgotten, in between.
 func (x *Index) Mark(ctx context.Context, l store.Location) error {
 	lock, err := safefile.Acquire(ctx, x.store.IndexLock(), safefile.LockWait)
 	if err != nil {
@@ -306,7 +329,7 @@ func (x *Index) Fold(ctx context.Context, whole bool, notes func(changed []Entry
 	if err := safefile.Remove(x.dirtyPath()); err != nil {
 		return rep, fault.New(fault.Internal, "forget list of changes: %w", err)
 	}
-	x.base, x.scanned = list, false
+	x.base, x.scanned, x.sums = list, false, nil
 	if info, err := os.Stat(x.path()); err == nil {
 		inode, _ := safefile.Identity(info)
 		x.stamp = stamp{info.Size(), info.ModTime().UnixNano(), inode}

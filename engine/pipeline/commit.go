@@ -157,6 +157,9 @@ func (c *commit) upToDate(ctx context.Context, damaged []string) (*Result, error
 	if err := c.payload(l, r); err != nil {
 		return nil, err
 	}
+	if err := c.b.listed(ctx, l); err != nil {
+		return nil, err
+	}
 	if !c.b.opt.LazyIndex { // an earlier build may have died before it did
 		if _, err := c.b.foldIfSmall(ctx); err != nil {
 			return nil, err
@@ -327,6 +330,9 @@ func (c *commit) committed(ctx context.Context, m *session.Manifest, dir string,
 	if err != nil {
 		return nil, fault.New(fault.Internal, "look at manifest: %w", err)
 	}
+	if err := b.Index.Mark(ctx, l.loc); err != nil {
+		return nil, err
+	}
 	oldDamage := l.m.Quarantined
 	followers := l.followers
 	if c.res.Follower != nil {
@@ -359,6 +365,16 @@ func (c *commit) committed(ctx context.Context, m *session.Manifest, dir string,
 	}
 	r.Suggest = render.SuggestRetitle(m.Session, m.CreatedAt, render.Objective(m, now.end))
 	return r, nil
+}
+
+// listed notes the session as changed if the index does not have it as it is:
+// the build that committed it may have died before it could.
+func (b *Builder) listed(ctx context.Context, l *loaded) error {
+	ok, err := b.Index.Current(l.loc, l.m.ManifestSHA256)
+	if err != nil || ok {
+		return err
+	}
+	return b.Index.Mark(ctx, l.loc)
 }
 
 // payload brings HANDOFF.llm.json up to date, or notes that it is not.

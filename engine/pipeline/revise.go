@@ -46,6 +46,11 @@ func (b *Builder) Revise(ctx context.Context, from, to store.Location, change fu
 			}
 		}
 	}
+	for _, loc := range []store.Location{from, to} {
+		if err := b.Index.Mark(ctx, loc); err != nil {
+			return nil, err
+		}
+	}
 	now := *l
 	now.m, now.dir, now.loc = &next, dir, to
 	return &next, b.writePayload(&now)
