@@ -388,3 +388,44 @@ func withoutProvisional(brief string) string {
 	}
 	return strings.Join(kept, "\n")
 }
+
+// TestStrictWritesNothing refuses damage behind good records and leaves the
+// store as it was.
+func TestStrictWritesNothing(t *testing.T) {
+	x := newBench(t)
+	data := sample{name: "../harness/claude/testdata/work.jsonl"}.data(t)
+	half := strings.Index(string(data), "\n") + 1
+	for range 12 {
+		half += strings.Index(string(data[half:]), "\n") + 1
+	}
+	x.write(sessionFile, data[:half])
+	x.build(sessionFile)
+	before := x.snapshot()
+	x.append(sessionFile, append(append([]byte{}, data[half:]...), "{\"torn\nnot json\n"...))
+	_, err := x.b.Build(context.Background(), pipeline.Request{Source: x.path(sessionFile), Strict: true})
+	if !fault.Is(err, fault.Unparsable) {
+		t.Fatalf("got %v", err)
+	}
+	withoutTimes := func(s string) string { // a cut file has another time
+		var kept []string
+		for _, l := range strings.Split(s, "\n") {
+			f := strings.Fields(l)
+			kept = append(kept, strings.Join(f[:min(len(f), 3)], " "))
+		}
+		return strings.Join(kept, "\n")
+	}
+	if after := x.snapshot(); withoutTimes(after) != withoutTimes(before) {
+		t.Fatalf("something was written:\n%s\n---\n%s", before, after)
+	}
+	x.verify()
+	x.build(sessionFile)
+	x.verify()
+	y := newBench(t)
+	y.write(sessionFile, []byte("{\"torn\n"+string(data)))
+	if _, err := y.b.Build(context.Background(), pipeline.Request{Source: y.path(sessionFile), Strict: true}); !fault.Is(err, fault.Unparsable) {
+		t.Fatalf("got %v", err)
+	}
+	if all, err := y.store.Sessions(); err != nil || len(all) > 0 {
+		t.Fatalf("left behind: %v %v", all, err)
+	}
+}

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -33,14 +32,16 @@ type appender struct {
 	size      int64 // written so far, decided or not
 	mark      Mark  // as of the last build, then as set by settle
 	committed session.Artifact
+	before    int64 // committed bytes of the last build
 
 	old  []byte // undecided bytes of the last build that were not met yet
-	same bool   // everything written so far meets old
 	f    *os.File
-	w    *bufio.Writer
+	buf  []byte // whole lines or entries, not written yet
 	temp bool
 }
 
+// appendBuffer is how much is gathered before it is written. What one Write
+// brings is never parted, so that a reader meets whole lines.
 const appendBuffer = 128 << 10
 
 // openAppender checks the file against what is committed and cuts off what is
@@ -50,7 +51,7 @@ func openAppender(dir, name string, mark Mark, committed session.Artifact) (*app
 	if err != nil {
 		return nil, fault.New(fault.Integrity, "%s: %w", name, err)
 	}
-	a := &appender{dir: dir, name: name, hash: hash, size: mark.Bytes, mark: mark, committed: committed, same: true}
+	a := &appender{dir: dir, name: name, hash: hash, size: mark.Bytes, mark: mark, committed: committed, before: max(mark.Bytes, committed.Bytes)}
 	info, err := os.Lstat(a.path())
 	if errors.Is(err, fs.ErrNotExist) {
 		if mark.Bytes > 0 {
@@ -120,20 +121,35 @@ func (a *appender) Write(p []byte) (int, error) {
 			}
 		}
 	}
-	if err := a.open(); err != nil {
-		return 0, err
+	if len(a.buf)+len(p) > appendBuffer {
+		if err := a.flush(); err != nil {
+			return 0, err
+		}
 	}
-	if _, err := a.w.Write(p); err != nil {
-		return 0, fmt.Errorf("append to %s: %w", a.name, err)
-	}
+	a.buf = append(a.buf, p...)
 	_, _ = a.hash.Write(p)
 	a.size += int64(len(p))
 	return n, nil
 }
 
-// open positions the file for appending at size, dropping what a crashed
-// build left behind it.
-func (a *appender) open() error {
+// flush writes what was gathered.
+func (a *appender) flush() error {
+	if len(a.buf) == 0 {
+		return nil
+	}
+	if err := a.open(a.size - int64(len(a.buf))); err != nil {
+		return err
+	}
+	if _, err := safefile.Write(a.f, a.buf); err != nil {
+		return fmt.Errorf("append to %s: %w", a.name, err)
+	}
+	a.buf = a.buf[:0]
+	return nil
+}
+
+// open positions the file for appending at the given offset, dropping what a
+// crashed build left behind it.
+func (a *appender) open(at int64) error {
 	if a.f != nil {
 		return nil
 	}
@@ -149,15 +165,14 @@ func (a *appender) open() error {
 	if err != nil {
 		return fmt.Errorf("look at %s: %w", a.name, err)
 	}
-	if info.Size() > a.size {
-		if err := safefile.Truncate(f, a.size); err != nil {
+	if info.Size() > at {
+		if err := safefile.Truncate(f, at); err != nil {
 			return fmt.Errorf("cut %s: %w", a.name, err)
 		}
 	}
-	if _, err := f.Seek(a.size, io.SeekStart); err != nil {
+	if _, err := f.Seek(at, io.SeekStart); err != nil {
 		return fmt.Errorf("seek %s: %w", a.name, err)
 	}
-	a.w = bufio.NewWriterSize(fileWriter{f}, appendBuffer)
 	return nil
 }
 
@@ -172,12 +187,11 @@ func (a *appender) replace() error {
 	if err != nil {
 		return err
 	}
-	if _, err := io.Copy(fileWriter{f}, io.LimitReader(src, a.size)); err != nil {
+	if _, err := io.Copy(fileWriter{f}, io.LimitReader(src, a.size-int64(len(a.buf)))); err != nil {
 		_ = f.Close()
 		return fmt.Errorf("copy %s: %w", a.name, err)
 	}
 	a.f, a.temp, a.old = f, true, nil
-	a.w = bufio.NewWriterSize(fileWriter{f}, appendBuffer)
 	return nil
 }
 
@@ -192,11 +206,11 @@ func (a *appender) finish(g *safefile.Group) error {
 		}
 	}
 	a.committed = session.Artifact{Name: a.name, Bytes: a.size, SHA256: a.hash.Sum()}
+	if err := a.flush(); err != nil {
+		return err
+	}
 	if a.f == nil {
 		return nil
-	}
-	if err := a.w.Flush(); err != nil {
-		return fmt.Errorf("append to %s: %w", a.name, err)
 	}
 	to := ""
 	if a.temp {
@@ -207,13 +221,17 @@ func (a *appender) finish(g *safefile.Group) error {
 	return nil
 }
 
-// discard drops what was written.
+// discard drops what was written. A failure leaves it behind the committed
+// bytes, where the next build drops it.
 func (a *appender) discard() {
 	if a.f == nil {
 		return
 	}
+	if info, err := a.f.Stat(); err == nil && !a.temp && info.Size() > a.before {
+		_ = safefile.Truncate(a.f, a.before)
+	}
 	_ = a.f.Close()
-	if a.temp {
+	if a.temp || a.before == 0 {
 		_ = os.Remove(a.f.Name())
 	}
 	a.f = nil

@@ -110,7 +110,7 @@ func (j *Journal) Settle() {
 // is then committed and decided.
 func (j *Journal) Finish(g *safefile.Group) (committed []session.Artifact, marks Marks, err error) {
 	for i, a := range j.files {
-		created := a.f != nil && a.committed.Bytes == 0
+		created := a.committed.Bytes == 0 && a.size > 0
 		if err := a.finish(g); err != nil {
 			return nil, marks, err
 		}
