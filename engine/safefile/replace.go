@@ -82,14 +82,9 @@ func (g *Group) Replace(path string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := before("write", f.Name()); err == nil {
-		_, err = f.Write(data)
-	} else {
+	if _, err := Write(f, data); err != nil {
 		_ = f.Close()
-		return err
-	}
-	if err != nil {
-		_ = f.Close()
+		_ = os.Remove(f.Name())
 		return fmt.Errorf("write %s: %w", f.Name(), err)
 	}
 	g.Add(f, path)
