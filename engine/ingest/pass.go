@@ -196,6 +196,10 @@ func (p *pass) read() (*Result, error) {
 	}
 	p.meta = p.st.Meta
 	if err := f.Pass(hashing, src.Cursor, &p.st.Meta, p); err != nil {
+		if p.Format.Traits().Container == harness.Document && harness.Syntax(err) {
+			// A file that is rewritten as a whole is met half written.
+			return nil, fault.New(fault.NoTurns, "no usable turns parsed from %s: the document is not whole", p.File.Path)
+		}
 		return nil, err
 	}
 	if p.settled == nil {

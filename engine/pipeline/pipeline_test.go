@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -221,9 +222,19 @@ func cases(t testing.TB) map[string]struct {
 		rel  string
 		data []byte
 	}{}
-	for _, s := range samples {
+	list := slices.Clone(samples)
+	for _, pattern := range []string{"codex/testdata/*.jsonl", "gemini/testdata/*.jsonl", "pi/testdata/*.jsonl"} {
+		names, err := filepath.Glob("../harness/" + pattern)
+		if err != nil || len(names) == 0 {
+			t.Fatalf("%s: %v %v", pattern, names, err)
+		}
+		for _, n := range names {
+			list = append(list, sample{n, "home/" + filepath.Base(filepath.Dir(filepath.Dir(n))) + "-" + filepath.Base(n)})
+		}
+	}
+	for _, s := range list {
 		d := s.data(t)
-		out[filepath.Base(s.name)] = struct {
+		out[filepath.Base(s.rel)] = struct {
 			rel  string
 			data []byte
 		}{s.rel, d}

@@ -46,13 +46,17 @@ type Check struct {
 
 // Report is what verifying one session came to.
 type Report struct {
-	Session string  `json:"session"`
-	Project string  `json:"project"`
-	Dir     string  `json:"dir"`
-	OK      bool    `json:"ok"`
-	Reason  string  `json:"reason,omitempty"` // first failed check
-	Turns   int     `json:"turns"`
-	Checks  []Check `json:"checks"`
+	Session string `json:"session"`
+	Project string `json:"project"`
+	Dir     string `json:"dir"`
+	OK      bool   `json:"ok"`
+	Reason  string `json:"reason,omitempty"` // first failed check
+	Turns   int    `json:"turns"`
+	// Quarantined and Unknown count what is kept in quarantine as damage, and
+	// as records of a type that the format does not know.
+	Quarantined int     `json:"quarantined"`
+	Unknown     int     `json:"unknown_records"`
+	Checks      []Check `json:"checks"`
 }
 
 // Line is the report as one line for people.
@@ -67,6 +71,9 @@ func (r Report) Line() string {
 		}
 	}
 	line := fmt.Sprintf("PASS %s [%s]: manifest sha ok / timeline=%d turns / llm json parses", r.Session, r.Project, r.Turns)
+	if r.Quarantined+r.Unknown > 0 {
+		line += fmt.Sprintf(" / quarantine: %d damaged, %d unknown", r.Quarantined, r.Unknown)
+	}
 	if len(unproved) > 0 {
 		line += " / unproved: " + strings.Join(unproved, "; ")
 	}
@@ -141,7 +148,7 @@ func check(ctx context.Context, loc store.Location, dir string, raw []byte) Repo
 		r.add("manifest", decodeErr, "")
 		return r
 	}
-	r.Session, r.Turns = m.Session, m.TurnCount
+	r.Session, r.Turns, r.Quarantined, r.Unknown = m.Session, m.TurnCount, m.Quarantined, m.Unknown
 	r.add("manifest", err, "seal")
 	if err == nil && m.Project != loc.Project && m.PrevProject == loc.Project {
 		r.unproved("place", "a rename to "+m.Project+" was interrupted; the next build or rename completes it")
@@ -254,9 +261,6 @@ func (r *Report) sources(ctx context.Context, m *session.Manifest) {
 			}
 			r.add(name, nil, detail)
 		}
-	}
-	if m.Quarantined > 0 {
-		r.Checks = append(r.Checks, Check{Name: "quarantine", Result: Pass, Detail: fmt.Sprintf("%d damaged piece(s) kept", m.Quarantined)})
 	}
 }
 
