@@ -64,6 +64,9 @@ type Traits struct {
 	Identity  Identity
 	// OwnSeq says that turns carry their own Seq.
 	OwnSeq bool
+	// Replays says that a session can begin with the turns of the one it was
+	// started from, which its decoder looks up.
+	Replays bool
 	// Unlabelled says that the format is nobody's in particular, so that
 	// sessions are labelled "unknown" unless the user says otherwise.
 	Unlabelled bool

@@ -32,7 +32,12 @@ type Request struct {
 	// LazyPayload leaves the full payload of a large session to
 	// RefreshPayload.
 	LazyPayload bool
+
+	depth int // of sessions that wait for their origin
 }
+
+// maxDepth bounds a chain of sessions that each begin with the one before.
+const maxDepth = 8
 
 // Result is what a build came to.
 type Result struct {
@@ -96,6 +101,7 @@ func (b *Builder) acquire(ctx context.Context, f *ingest.File, req Request) (*lo
 	if err != nil {
 		return nil, t, nil, err
 	}
+	b.originFirst(ctx, t, req)
 	lock, err := b.Lock(ctx, t.id)
 	if err != nil {
 		return nil, t, nil, err
@@ -124,6 +130,27 @@ func (b *Builder) acquire(ctx context.Context, f *ingest.File, req Request) (*lo
 		return nil, t, nil, err
 	}
 	return l, t, lock, nil
+}
+
+// originFirst captures the session that this one begins with the turns of, if
+// neither is captured yet and its source is known: the replayed turns are then
+// recognised. That it fails costs only this: they are captured twice.
+func (b *Builder) originFirst(ctx context.Context, t target, req Request) {
+	if t.origin == "" || t.origin == t.id || b.opt.Origin == nil || req.depth >= maxDepth {
+		return
+	}
+	entries, err := b.Index.Entries()
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if e.UUID == t.origin || e.UUID == t.id {
+			return
+		}
+	}
+	if path, ok := b.opt.Origin(t.origin); ok {
+		_, _ = b.Build(ctx, Request{Source: path, LazyPayload: true, depth: req.depth + 1})
+	}
 }
 
 // undecided reports whether nothing that is committed is decided, so that

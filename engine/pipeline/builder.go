@@ -29,7 +29,11 @@ type Options struct {
 	// LazyIndex leaves INDEX.json to Fold; without it every build of a small
 	// store writes it.
 	LazyIndex bool
-	// Lock is how long to wait for a session; 0 is safefile.LockWait.
+	// Origin finds the source of the session with the given id, so that it
+	// can be captured before a session that begins with its turns. It may be
+	// nil.
+	Origin func(id string) (path string, ok bool)
+	// LockWait is how long to wait for a session; 0 is safefile.LockWait.
 	LockWait time.Duration
 	// Now is the clock of created_at and updated_at.
 	Now func() time.Time

@@ -344,3 +344,46 @@ func TestDamageCountsOnce(t *testing.T) {
 	}
 	x.verify()
 }
+
+// TestOriginFirst captures a Codex subagent before its parent was, and again
+// where the parent can be found: what it replays is then the parent's.
+func TestOriginFirst(t *testing.T) {
+	const parent, child = "019faaaa-0000-7000-8000-000000000001", "019fbbbb-0000-7000-8000-000000000002"
+	envelope := func(typ, payload string) string {
+		return `{"timestamp":"2026-08-01T10:00:01.000Z","type":"` + typ + `","payload":` + payload + "}\n"
+	}
+	say := func(role, kind, text string) string {
+		return envelope("response_item", `{"type":"message","role":"`+role+`","content":[{"type":"`+kind+`","text":"`+text+`"}]}`)
+	}
+	shared := say("user", "input_text", "look at the repository") + say("assistant", "output_text", "I looked")
+	parentData := envelope("session_meta", `{"id":"`+parent+`","cwd":"/p"}`) + shared + say("user", "input_text", "thanks")
+	childData := envelope("session_meta", `{"id":"`+child+`","cwd":"/p","source":{"subagent":{"thread_spawn":{"parent_thread_id":"`+parent+`","depth":1}}}}`) +
+		shared + say("user", "input_text", "only the child") + say("assistant", "output_text", "done")
+	for _, known := range []bool{false, true} {
+		x := newBench(t)
+		dir := "home/.codex/sessions/2026/08/01/rollout-2026-08-01T12-00-00-"
+		parentPath := x.write(dir+parent+".jsonl", []byte(parentData))
+		x.write(dir+child+".jsonl", []byte(childData))
+		opt := pipeline.Options{}
+		if known {
+			opt.Origin = func(id string) (string, bool) { return parentPath, id == parent }
+		}
+		x.b = pipeline.New(x.store, opt)
+		x.build(dir + child + ".jsonl")
+		e, err := x.b.Index.Find(child)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := 4
+		if known {
+			want = 2
+			if _, err := x.b.Index.Find(parent); err != nil {
+				t.Error(err)
+			}
+		}
+		if e.Turns != want || e.Parent != parent || e.Kind != "subagent" {
+			t.Errorf("known %v: %+v", known, e)
+		}
+		x.verify()
+	}
+}

@@ -24,6 +24,8 @@ type target struct {
 	// or the configuration named it.
 	project string
 	fixed   bool
+	// origin is the session that this one may begin with the turns of.
+	origin string
 	// unknown is why the content tells no format; format is nil then.
 	unknown error
 }
@@ -63,6 +65,9 @@ func (b *Builder) identify(f *ingest.File, req Request) (target, error) {
 	}
 	t.format.About(f.Name(), &t.meta)
 	peeked := peek(t.format, head, t.meta)
+	if t.format.Traits().Replays {
+		t.origin = firstOf(peeked.ForkedFrom, peeked.Parent)
+	}
 	t.id = firstOf(req.Session, peeked.ID, f.Base())
 	t.project, t.fixed = b.namedProject(req)
 	if t.project == "" {

@@ -40,7 +40,7 @@ var (
 // Traits implements harness.Format. The same content may stand in a plain
 // file, in its .zst and in archived_sessions, and few records carry an id.
 func (Rollout) Traits() harness.Traits {
-	return harness.Traits{Key: "codex", Harness: "codex", Container: harness.JSONL, Identity: harness.ByContent}
+	return harness.Traits{Key: "codex", Harness: "codex", Container: harness.JSONL, Identity: harness.ByContent, Replays: true}
 }
 
 // Recognize implements harness.Format.

@@ -29,7 +29,7 @@ var _ harness.Format = Tree{}
 
 // Traits implements harness.Format.
 func (Tree) Traits() harness.Traits {
-	return harness.Traits{Key: "pi", Harness: "pi", Container: harness.JSONL, Identity: harness.ByContent}
+	return harness.Traits{Key: "pi", Harness: "pi", Container: harness.JSONL, Identity: harness.ByContent, Replays: true}
 }
 
 // Recognize implements harness.Format.
