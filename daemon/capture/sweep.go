@@ -1,0 +1,200 @@
+package capture
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"handoffd/daemon/logging"
+	"handoffd/watch"
+)
+
+// request asks for a sweep.
+type request struct {
+	root string // of a source as given, "" for all
+	poke bool   // what changed is due now
+	// done is told what changed, if it is not nil; it is buffered.
+	done chan []string
+}
+
+// sweeper looks at every file now and then, and whenever a hint says that
+// something below a root may have changed.
+type sweeper struct {
+	c    *Capturer
+	wake chan struct{} // buffered by one
+
+	mu     sync.Mutex // guards what follows
+	asked  []request
+	number int
+	last   Sweep
+}
+
+func newSweeper(c *Capturer) *sweeper {
+	return &sweeper{c: c, wake: make(chan struct{}, 1), last: Sweep{Errs: map[string]error{}}}
+}
+
+// ask never blocks. Requests that one sweep can answer are answered by one.
+func (s *sweeper) ask(r request) {
+	s.mu.Lock()
+	if r.done != nil || !slices.ContainsFunc(s.asked, func(o request) bool {
+		return o.done == nil && o.poke == r.poke && (o.root == r.root || o.root == "")
+	}) {
+		s.asked = append(s.asked, r)
+	}
+	s.mu.Unlock()
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+const (
+	// clockEvery is how often the wall clock is compared with the other one.
+	clockEvery = 5 * time.Second
+	// clockJump is a difference that only a sleep, or someone who sets the
+	// clock, makes.
+	clockJump = 10 * time.Second
+)
+
+func (s *sweeper) run(ctx context.Context) {
+	s.sweep(ctx, request{})
+	next := time.NewTimer(s.pause())
+	defer next.Stop()
+	clock := time.NewTicker(clockEvery)
+	defer clock.Stop()
+	before := time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.wake:
+			for _, r := range s.take() {
+				s.sweep(ctx, r)
+			}
+		case <-next.C:
+			s.sweep(ctx, request{})
+			next.Reset(s.pause())
+		case now := <-clock.C:
+			// Round strips the monotonic clock, which stands still while
+			// the machine sleeps.
+			wall, awake := now.Round(0).Sub(before.Round(0)), now.Sub(before)
+			before = now
+			if d := wall - awake; d > clockJump || d < -clockJump {
+				s.c.conf.Log.Info("the clock jumped, looking at every file", logging.Took, d)
+				s.sweep(ctx, request{})
+			}
+		}
+	}
+}
+
+// pause is the time to the next sweep, spread so that machines, and roots on
+// one server, do not sweep in step.
+func (s *sweeper) pause() time.Duration {
+	d := max(s.c.conf.Sweep, time.Second)
+	return d*3/4 + rand.N(d/2)
+}
+
+func (s *sweeper) take() []request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	asked := s.asked
+	s.asked = nil
+	return asked
+}
+
+// final is a sweep at the end, so that what was written a moment ago and not
+// yet told of is captured too.
+func (s *sweeper) final(ctx context.Context) { s.sweep(ctx, request{poke: true}) }
+
+// found is a file that changed.
+type found struct {
+	path  string
+	mtime time.Time
+	first bool
+}
+
+// sweep walks the roots and hands what changed to the schedule. What a first
+// sweep of a root finds may be years of sessions: it goes behind everything
+// else, newest first.
+func (s *sweeper) sweep(ctx context.Context, r request) {
+	began := time.Now()
+	s.mu.Lock()
+	s.number++
+	number := s.number
+	errs := maps.Clone(s.last.Errs)
+	s.mu.Unlock()
+	var changed []found
+	files, unreadable := 0, 0
+	for _, src := range s.c.conf.Sources {
+		if r.root != "" && src.Root.Path != r.root {
+			continue
+		}
+		list, sum, err := s.walk(ctx, src.Root, number)
+		if ctx.Err() != nil {
+			break
+		}
+		changed = append(changed, list...)
+		files += sum.Files
+		unreadable += sum.Unreadable
+		delete(errs, src.Root.Path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs[src.Root.Path] = err
+		}
+	}
+	paths := s.schedule(changed, r.poke)
+	s.mu.Lock()
+	s.last.Errs = errs
+	if r.root == "" {
+		s.last.Files, s.last.At, s.last.Took, s.last.Unreadable = files, began, time.Since(began), unreadable
+	}
+	s.mu.Unlock()
+	s.c.conf.Log.Debug("swept", logging.Root, r.root, logging.Count, files, "changed", len(changed), logging.Took, time.Since(began))
+	if r.done != nil {
+		r.done <- paths
+	}
+}
+
+func (s *sweeper) walk(ctx context.Context, root watch.Root, number int) ([]found, watch.Summary, error) {
+	var list []found
+	first := s.c.table.firstSweep(root.Path)
+	sum, err := watch.Walk(ctx, root, func(path string, info fs.FileInfo) {
+		if s.c.table.news(path, stampOf(info), number, first) {
+			list = append(list, found{path, info.ModTime(), first})
+		}
+	})
+	if err == nil && !sum.Truncated && sum.Unreadable == 0 {
+		s.c.table.lose(sum.Real, number)
+	}
+	return list, sum, err
+}
+
+func (s *sweeper) schedule(changed []found, poke bool) []string {
+	slices.SortFunc(changed, func(a, b found) int { return b.mtime.Compare(a.mtime) })
+	now := time.Now()
+	paths := make([]string, 0, len(changed))
+	for _, f := range changed {
+		switch {
+		case poke:
+			s.c.sched.Now(f.path)
+		case f.first:
+			s.c.sched.Add(f.path, now)
+		default:
+			s.c.sched.Changed(f.path)
+		}
+		paths = append(paths, f.path)
+	}
+	return paths
+}
+
+func (s *sweeper) report() Sweep {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := s.last
+	out.Errs = maps.Clone(s.last.Errs)
+	return out
+}

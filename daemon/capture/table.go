@@ -1,0 +1,187 @@
+package capture
+
+import (
+	"io/fs"
+	"strconv"
+	"sync"
+	"time"
+
+	"handoffd/engine/safefile"
+	"handoffd/engine/session"
+)
+
+// stamp tells versions of a file apart, without reading it.
+type stamp struct {
+	size         int64
+	mtime        int64
+	inode, ctime string
+}
+
+func stampOf(info fs.FileInfo) stamp {
+	inode, ctime := safefile.Identity(info)
+	return stamp{info.Size(), info.ModTime().UnixNano(), inode, ctime}
+}
+
+// stampIn is the stamp that a manifest has of a source.
+func stampIn(s session.Source) (stamp, bool) {
+	mtime, err := strconv.ParseInt(s.ModTime, 10, 64)
+	return stamp{s.Size, mtime, s.Inode, s.ChangeTime}, err == nil
+}
+
+// row is what is known of a file.
+type row struct {
+	stamp
+	// done says that this version is captured, or passed over for good;
+	// otherwise it is on the schedule.
+	done bool
+	// why says why it was passed over.
+	why error
+	// first says that the first scan found it to do.
+	first bool
+	// sweep is the number of the sweep that saw it last.
+	sweep int
+}
+
+// Table remembers every session file, so that a sweep finds what changed
+// without opening any.
+type Table struct {
+	mu         sync.Mutex // guards what follows
+	rows       map[string]row
+	todo, left int // of the first scan
+	swept      map[string]bool
+}
+
+func newTable() *Table { return &Table{rows: map[string]row{}, swept: map[string]bool{}} }
+
+// news reports whether a file differs from what is known of it, and takes the
+// new version for scheduled.
+func (t *Table) news(path string, s stamp, sweep int, first bool) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	old, known := t.rows[path]
+	if known && old.stamp == s {
+		old.sweep = sweep
+		t.rows[path] = old
+		return false
+	}
+	first = first && !known
+	if first {
+		t.todo++
+		t.left++
+	}
+	t.rows[path] = row{stamp: s, first: first || old.first, sweep: sweep}
+	return true
+}
+
+// settle notes that a version of a file is captured, or why it is passed over.
+func (t *Table) settle(path string, s stamp, why error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	old := t.rows[path]
+	if old.first {
+		t.left--
+	}
+	t.rows[path] = row{stamp: s, done: true, why: why, sweep: old.sweep}
+}
+
+// tried notes that a file cannot be captured now; the first scan does not wait
+// for it.
+func (t *Table) tried(path string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r := t.rows[path]; r.first {
+		r.first = false
+		t.rows[path] = r
+		t.left--
+	}
+}
+
+// restore notes a version that a manifest says is captured.
+func (t *Table) restore(path string, s stamp) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, known := t.rows[path]; !known {
+		t.rows[path] = row{stamp: s, done: true}
+	}
+}
+
+// drop forgets a file that is gone.
+func (t *Table) drop(path string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.rows[path].first {
+		t.left--
+	}
+	delete(t.rows, path)
+}
+
+// captured reports whether exactly this version is settled.
+func (t *Table) captured(path string, s stamp) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r, known := t.rows[path]
+	return known && r.done && r.stamp == s
+}
+
+// verdict says why a file was passed over, nil if it was not.
+func (t *Table) verdict(path string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.rows[path].why
+}
+
+// forgetPending drops what is not captured, so that another schedule finds it.
+func (t *Table) forgetPending() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for path, r := range t.rows {
+		if !r.done {
+			delete(t.rows, path)
+		}
+	}
+	t.todo, t.left = 0, 0
+	clear(t.swept)
+}
+
+// firstSweep reports whether a root has not been swept before.
+func (t *Table) firstSweep(root string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	first := !t.swept[root]
+	t.swept[root] = true
+	return first
+}
+
+// lose drops the rows below a root that a whole walk did not see.
+func (t *Table) lose(root string, sweep int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for path, r := range t.rows {
+		if r.sweep == sweep || !within(path, root) {
+			continue
+		}
+		if r.first {
+			t.left--
+		}
+		delete(t.rows, path)
+	}
+}
+
+func (t *Table) progress() (initial bool, done, todo int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.left > 0, t.todo - t.left, t.todo
+}
+
+// changedSince counts the files that changed after at.
+func (t *Table) changedSince(at time.Time) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n, limit := 0, at.UnixNano()
+	for _, r := range t.rows {
+		if r.mtime >= limit && r.why == nil {
+			n++
+		}
+	}
+	return n
+}
