@@ -51,7 +51,7 @@ func New(o Options) *Client { return &Client{opt: o} }
 type home int
 
 const (
-	either home = iota
+	_ home = iota
 	// hereOnly verbs must work when the daemon is dead or distrusted.
 	hereOnly
 	// thereOnly verbs are about the daemon itself.

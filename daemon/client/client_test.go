@@ -168,9 +168,12 @@ func TestNamedDaemonOfAnotherStore(t *testing.T) {
 // What the daemon says of a failure arrives whole; what is no answer of ours
 // does not pass for one.
 func TestFailuresOfTheDaemon(t *testing.T) {
-	b := newBench(t)
-	var answer func(w http.ResponseWriter)
-	b.serve(func(w http.ResponseWriter, _ *http.Request) { answer(w) })
+	ask := func(answer func(w http.ResponseWriter)) error {
+		b := newBench(t)
+		b.serve(func(w http.ResponseWriter, _ *http.Request) { answer(w) })
+		_, err := call(t, b.client(nil), control.List)
+		return err
+	}
 	problem := func(body string) func(http.ResponseWriter) {
 		return func(w http.ResponseWriter) {
 			w.Header().Set("Content-Type", control.ContentProblem)
@@ -178,8 +181,7 @@ func TestFailuresOfTheDaemon(t *testing.T) {
 			_, _ = io.WriteString(w, body)
 		}
 	}
-	answer = problem(`{"ok":false,"kind":"ambiguous","detail":"two","hint":"more","exit":3,"sessions":[1]}`)
-	_, err := call(t, b.client(nil), control.List)
+	err := ask(problem(`{"ok":false,"kind":"ambiguous","detail":"two","hint":"more","exit":3,"sessions":[1]}`))
 	var f *Failure
 	if !errors.As(err, &f) || !fault.Is(err, fault.Ambiguous) || fault.HintOf(err) != "more" || !strings.Contains(string(f.Document), "sessions") {
 		t.Errorf("%v", err)
@@ -194,8 +196,7 @@ func TestFailuresOfTheDaemon(t *testing.T) {
 		},
 		"closed": func(w http.ResponseWriter) { panic(http.ErrAbortHandler) },
 	} {
-		answer = a
-		if _, err := call(t, b.client(nil), control.List); !fault.Is(err, fault.Unreachable) {
+		if err := ask(a); !fault.Is(err, fault.Unreachable) {
 			t.Errorf("%s: %v (%v)", what, err, fault.KindOf(err))
 		}
 	}

@@ -3,6 +3,7 @@ package pipeline_test
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -19,6 +20,15 @@ import (
 	"handoffd/engine/store"
 	"handoffd/engine/verify"
 )
+
+// TestMain keeps the property tests short by default: each check builds a
+// store with real syncs. -rapid.checks=N asks for more.
+func TestMain(m *testing.M) {
+	if f := flag.Lookup("rapid.checks"); f != nil {
+		_ = f.Value.Set("15")
+	}
+	os.Exit(m.Run())
+}
 
 // bench is a store with one source in it.
 type bench struct {
