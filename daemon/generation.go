@@ -33,6 +33,7 @@ func (d *Daemon) newGeneration(settings configs.Daemon, before *generation) *gen
 	g.builder = pipeline.New(d.store, pipeline.Options{
 		MaxBriefTokens: configs.DefaultMaxBriefTokens, Linking: true, MinOverlap: configs.DefaultMinOverlap,
 		LineBytes: int(settings.Limits.LineBytes), LazyIndex: true,
+		Origin: func(id string) (string, bool) { return g.capturer.Origin(id) },
 	})
 	conf := capture.Config{
 		Sources: g.sources, Builder: g.builder, Watch: d.watcher(),

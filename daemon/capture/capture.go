@@ -153,13 +153,13 @@ func (c *Capturer) Poke(ctx context.Context, paths []string, wait bool) error {
 
 func (c *Capturer) pokeAll(ctx context.Context, wait bool) error {
 	done := make(chan []string, 1)
-	c.sweeper.ask(request{poke: true, done: done})
+	c.sweeper.ask(request{now: true, all: true, done: done})
 	if !wait {
 		return nil
 	}
 	select {
-	case changed := <-done:
-		for _, p := range changed {
+	case due := <-done:
+		for _, p := range due {
 			// One source that cannot be captured is no reason not to wait
 			// for the others; status tells of it.
 			if err := c.wait(ctx, p); err != nil && ctx.Err() != nil {
@@ -180,6 +180,10 @@ func (c *Capturer) wait(ctx context.Context, path string) error {
 	}
 	return c.table.verdict(path)
 }
+
+// Origin finds the source of the session with the given id among the files
+// that were seen, for pipeline.Options.
+func (c *Capturer) Origin(id string) (path string, ok bool) { return c.table.named(id) }
 
 // Built takes over what a verb built by itself.
 func (c *Capturer) Built(path string, r *pipeline.Result) {

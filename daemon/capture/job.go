@@ -109,7 +109,9 @@ func (c *Capturer) capture(ctx context.Context, path string) error {
 
 // pass notes that a source is of no use as it is.
 func (c *Capturer) pass(path string, s stamp, why error) {
-	c.table.settle(path, s, why)
+	if c.table.settle(path, s, why) {
+		return
+	}
 	c.tally.skipped.Add(1)
 	c.conf.Log.Debug("passed over", logging.Path, path, logging.Err, why)
 	c.conf.Emit(control.Event{Type: control.EventSkipped, Source: path, Detail: why.Error()})

@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -17,8 +18,10 @@ import (
 // request asks for a sweep.
 type request struct {
 	root string // of a source as given, "" for all
-	poke bool   // what changed is due now
-	// done is told what changed, if it is not nil; it is buffered.
+	now  bool   // what changed is due now
+	// all makes due what changed before and is not captured yet, too.
+	all bool
+	// done is told what was made due, if it is not nil; it is buffered.
 	done chan []string
 }
 
@@ -42,7 +45,7 @@ func newSweeper(c *Capturer) *sweeper {
 func (s *sweeper) ask(r request) {
 	s.mu.Lock()
 	if r.done != nil || !slices.ContainsFunc(s.asked, func(o request) bool {
-		return o.done == nil && o.poke == r.poke && (o.root == r.root || o.root == "")
+		return o.done == nil && o.now == r.now && o.all == r.all && (o.root == r.root || o.root == "")
 	}) {
 		s.asked = append(s.asked, r)
 	}
@@ -109,12 +112,12 @@ func (s *sweeper) take() []request {
 
 // final is a sweep at the end, so that what was written a moment ago and not
 // yet told of is captured too.
-func (s *sweeper) final(ctx context.Context) { s.sweep(ctx, request{poke: true}) }
+func (s *sweeper) final(ctx context.Context) { s.sweep(ctx, request{now: true}) }
 
 // found is a file that changed.
 type found struct {
 	path  string
-	mtime time.Time
+	mtime int64 // nanoseconds
 	first bool
 }
 
@@ -146,7 +149,10 @@ func (s *sweeper) sweep(ctx context.Context, r request) {
 			errs[src.Root.Path] = err
 		}
 	}
-	paths := s.schedule(changed, r.poke)
+	if r.all {
+		changed = s.c.table.pending()
+	}
+	paths := s.schedule(changed, r.now)
 	s.mu.Lock()
 	s.last.Errs = errs
 	if r.root == "" {
@@ -164,7 +170,7 @@ func (s *sweeper) walk(ctx context.Context, root watch.Root, number int) ([]foun
 	first := s.c.table.firstSweep(root.Path)
 	sum, err := watch.Walk(ctx, root, func(path string, info fs.FileInfo) {
 		if s.c.table.news(path, stampOf(info), number, first) {
-			list = append(list, found{path, info.ModTime(), first})
+			list = append(list, found{path, info.ModTime().UnixNano(), first})
 		}
 	})
 	if err == nil && !sum.Truncated && sum.Unreadable == 0 {
@@ -173,13 +179,13 @@ func (s *sweeper) walk(ctx context.Context, root watch.Root, number int) ([]foun
 	return list, sum, err
 }
 
-func (s *sweeper) schedule(changed []found, poke bool) []string {
-	slices.SortFunc(changed, func(a, b found) int { return b.mtime.Compare(a.mtime) })
+func (s *sweeper) schedule(changed []found, atOnce bool) []string {
+	slices.SortFunc(changed, func(a, b found) int { return cmp.Compare(b.mtime, a.mtime) })
 	now := time.Now()
 	paths := make([]string, 0, len(changed))
 	for _, f := range changed {
 		switch {
-		case poke:
+		case atOnce:
 			s.c.sched.Now(f.path)
 		case f.first:
 			s.c.sched.Add(f.path, now)

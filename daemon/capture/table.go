@@ -2,7 +2,9 @@ package capture
 
 import (
 	"io/fs"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -74,14 +76,17 @@ func (t *Table) news(path string, s stamp, sweep int, first bool) bool {
 }
 
 // settle notes that a version of a file is captured, or why it is passed over.
-func (t *Table) settle(path string, s stamp, why error) {
+// It reports whether that was known already.
+func (t *Table) settle(path string, s stamp, why error) (known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	old := t.rows[path]
+	known = old.done && old.stamp == s && (old.why == nil) == (why == nil)
 	if old.first {
 		t.left--
 	}
 	t.rows[path] = row{stamp: s, done: true, why: why, sweep: old.sweep}
+	return known
 }
 
 // tried notes that a file cannot be captured now; the first scan does not wait
@@ -103,6 +108,18 @@ func (t *Table) restore(path string, s stamp) {
 	if _, known := t.rows[path]; !known {
 		t.rows[path] = row{stamp: s, done: true}
 	}
+}
+
+// pending lists what is known to have changed and is not captured.
+func (t *Table) pending() (list []found) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for path, r := range t.rows {
+		if !r.done {
+			list = append(list, found{path: path, mtime: r.mtime})
+		}
+	}
+	return list
 }
 
 // drop forgets a file that is gone.
@@ -185,3 +202,22 @@ func (t *Table) changedSince(at time.Time) int {
 	}
 	return n
 }
+
+// named finds the session file whose name holds an id; a session that was
+// started from another names it by that.
+func (t *Table) named(id string) (path string, ok bool) {
+	if len(id) < minID {
+		return "", false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for p := range t.rows {
+		if strings.Contains(filepath.Base(p), id) && (!ok || p < path) {
+			path, ok = p, true
+		}
+	}
+	return path, ok
+}
+
+// minID keeps a short id from naming the wrong file.
+const minID = 16
