@@ -46,13 +46,13 @@ func (Tree) Recognize(unit []byte) harness.Confidence {
 		if r.role == "toolResult" || r.role == "bashExecution" || r.millis {
 			return harness.Certain
 		}
-		return harness.Perhaps
+		return harness.No // other agents write messages like it
 	case r.kind == "message", !kinds[r.kind]:
 		return harness.No
 	case r.hasParent && r.id != "" && r.ts != "":
 		return harness.Certain
 	}
-	return harness.Perhaps
+	return harness.No
 }
 
 // Record implements harness.Format.
