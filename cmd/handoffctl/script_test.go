@@ -151,7 +151,7 @@ func rawsock() {
 
 // holdlock holds a lock file until it is killed, and says when it has it.
 func holdlock() {
-	if _, err := safefile.Acquire(context.Background(), os.Args[1], 0); err != nil {
+	if _, err := safefile.Acquire(context.Background(), os.Args[1], patience); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

@@ -40,8 +40,14 @@ func TestNothingNewNothingBuilt(t *testing.T) {
 	if err := b.capturer.Poke(t.Context(), nil, true); err != nil {
 		t.Fatal(err)
 	}
-	s := b.capturer.Stats()
-	if s.Captures.Built != 2 || s.Captures.Skipped != 1 || s.Queue.Queued != 0 || s.Initial {
+	before := b.capturer.Stats()
+	if before.Captures.Built != 2 || before.Captures.Skipped == 0 || before.Initial {
+		t.Errorf("after a first sweep: %+v", before)
+	}
+	if err := b.capturer.Poke(t.Context(), nil, true); err != nil {
+		t.Fatal(err)
+	}
+	if s := b.capturer.Stats(); s.Captures != before.Captures || s.Queue.Queued != 0 {
 		t.Errorf("after a second sweep: %+v", s)
 	}
 	b.end()

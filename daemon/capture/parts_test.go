@@ -40,7 +40,7 @@ func TestRereadTimes(t *testing.T) {
 func TestTable(t *testing.T) {
 	table := newTable()
 	one, two := stamp{size: 1}, stamp{size: 2}
-	if !table.news("/r/a", one, 1, true) || table.news("/r/a", one, 2, true) || !table.news("/r/b", one, 2, true) {
+	if !table.news("/r/a", one, true) || table.news("/r/a", one, true) || !table.news("/r/b", one, true) {
 		t.Error("news")
 	}
 	if initial, done, todo := table.progress(); !initial || done != 0 || todo != 2 {
@@ -55,21 +55,28 @@ func TestTable(t *testing.T) {
 		t.Error("progress", initial, done, todo)
 	}
 	// A version that came during the build is news again.
-	table.news("/r/a", two, 3, false)
+	table.news("/r/a", two, false)
 	table.settle("/r/a", one, nil)
-	if !table.news("/r/a", two, 4, false) {
+	if !table.news("/r/a", two, false) {
 		t.Error("a version that came during a build is lost")
 	}
 	// What is not done is found again by another schedule.
 	table.settle("/r/c", one, nil)
 	table.forgetPending()
-	if !table.news("/r/a", two, 5, true) || table.news("/r/c", one, 5, true) {
+	if !table.news("/r/a", two, true) || table.news("/r/c", one, true) {
 		t.Error("forgetPending")
 	}
-	table.news("/other/x", one, 1, false)
-	table.lose("/r", 5)
-	if table.news("/r/c", one, 6, false) || !table.news("/r/b", one, 6, false) || table.news("/other/x", one, 6, false) {
-		t.Error("lose")
+	// A walk that did not see a file drops it, unless a build saw it meanwhile.
+	table.news("/other/x", one, false)
+	table.settle("/r/lost", one, nil)
+	table.begin()
+	table.news("/r/c", one, false)
+	table.settle("/r/new", one, nil)
+	table.lose("/r")
+	for path, want := range map[string]bool{"/r/c": false, "/r/new": false, "/r/lost": true, "/other/x": false} {
+		if got := table.news(path, one, false); got != want {
+			t.Errorf("%s is news: %t", path, got)
+		}
 	}
 }
 

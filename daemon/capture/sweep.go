@@ -31,10 +31,9 @@ type sweeper struct {
 	c    *Capturer
 	wake chan struct{} // buffered by one
 
-	mu     sync.Mutex // guards what follows
-	asked  []request
-	number int
-	last   Sweep
+	mu    sync.Mutex // guards what follows
+	asked []request
+	last  Sweep
 }
 
 func newSweeper(c *Capturer) *sweeper {
@@ -126,9 +125,8 @@ type found struct {
 // else, newest first.
 func (s *sweeper) sweep(ctx context.Context, r request) {
 	began := time.Now()
+	s.c.table.begin()
 	s.mu.Lock()
-	s.number++
-	number := s.number
 	errs := maps.Clone(s.last.Errs)
 	s.mu.Unlock()
 	var changed []found
@@ -137,7 +135,7 @@ func (s *sweeper) sweep(ctx context.Context, r request) {
 		if r.root != "" && src.Root.Path != r.root {
 			continue
 		}
-		list, sum, err := s.walk(ctx, src.Root, number)
+		list, sum, err := s.walk(ctx, src.Root)
 		if ctx.Err() != nil {
 			break
 		}
@@ -165,16 +163,16 @@ func (s *sweeper) sweep(ctx context.Context, r request) {
 	}
 }
 
-func (s *sweeper) walk(ctx context.Context, root watch.Root, number int) ([]found, watch.Summary, error) {
+func (s *sweeper) walk(ctx context.Context, root watch.Root) ([]found, watch.Summary, error) {
 	var list []found
 	first := s.c.table.firstSweep(root.Path)
 	sum, err := watch.Walk(ctx, root, func(path string, info fs.FileInfo) {
-		if s.c.table.news(path, stampOf(info), number, first) {
+		if s.c.table.news(path, stampOf(info), first) {
 			list = append(list, found{path, info.ModTime().UnixNano(), first})
 		}
 	})
 	if err == nil && !sum.Truncated && sum.Unreadable == 0 {
-		s.c.table.lose(sum.Real, number)
+		s.c.table.lose(sum.Real)
 	}
 	return list, sum, err
 }

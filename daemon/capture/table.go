@@ -40,7 +40,8 @@ type row struct {
 	why error
 	// first says that the first scan found it to do.
 	first bool
-	// sweep is the number of the sweep that saw it last.
+	// sweep is the number of the sweep that saw it last, or during which a
+	// build did.
 	sweep int
 }
 
@@ -50,19 +51,27 @@ type Table struct {
 	mu         sync.Mutex // guards what follows
 	rows       map[string]row
 	todo, left int // of the first scan
+	number     int // of the present sweep
 	swept      map[string]bool
 }
 
 func newTable() *Table { return &Table{rows: map[string]row{}, swept: map[string]bool{}} }
 
+// begin begins a sweep. There is one at a time, but for the one at the end.
+func (t *Table) begin() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.number++
+}
+
 // news reports whether a file differs from what is known of it, and takes the
 // new version for scheduled.
-func (t *Table) news(path string, s stamp, sweep int, first bool) bool {
+func (t *Table) news(path string, s stamp, first bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	old, known := t.rows[path]
 	if known && old.stamp == s {
-		old.sweep = sweep
+		old.sweep = t.number
 		t.rows[path] = old
 		return false
 	}
@@ -71,7 +80,7 @@ func (t *Table) news(path string, s stamp, sweep int, first bool) bool {
 		t.todo++
 		t.left++
 	}
-	t.rows[path] = row{stamp: s, first: first || old.first, sweep: sweep}
+	t.rows[path] = row{stamp: s, first: first || old.first, sweep: t.number}
 	return true
 }
 
@@ -85,7 +94,7 @@ func (t *Table) settle(path string, s stamp, why error) (known bool) {
 	if old.first {
 		t.left--
 	}
-	t.rows[path] = row{stamp: s, done: true, why: why, sweep: old.sweep}
+	t.rows[path] = row{stamp: s, done: true, why: why, sweep: t.number}
 	return known
 }
 
@@ -170,11 +179,11 @@ func (t *Table) firstSweep(root string) bool {
 }
 
 // lose drops the rows below a root that a whole walk did not see.
-func (t *Table) lose(root string, sweep int) {
+func (t *Table) lose(root string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for path, r := range t.rows {
-		if r.sweep == sweep || !within(path, root) {
+		if r.sweep == t.number || !within(path, root) {
 			continue
 		}
 		if r.first {

@@ -64,6 +64,10 @@ func checkSource(path string) error {
 	return nil
 }
 
+// probeWait is how long auto looks at a session's lock: long enough for a busy
+// machine to try once, too short for a capture.
+const probeWait = 250 * time.Millisecond
+
 // auto builds unless the session was captured a moment ago and the next call
 // will still come in time. The ancestor skips whenever the source is little
 // younger than the capture, however long ago that was, and so loses the tail
@@ -93,8 +97,9 @@ func (s *Server) auto(ctx context.Context, q control.AutoRequest) (control.AutoA
 		}
 	}
 	inFlight := fault.New(fault.Locked, "capture already in flight for %s", id).WithHint("try again when it has ended")
-	// Unlike build, auto does not wait: whoever holds the lock captures.
-	probe, err := safefile.Acquire(ctx, s.Store.SessionLock(id), 0)
+	// Unlike build, auto does not wait: whoever holds the lock captures, and
+	// the next call comes soon.
+	probe, err := safefile.Acquire(ctx, s.Store.SessionLock(id), probeWait)
 	if fault.Is(err, fault.Locked) {
 		return control.AutoAnswer{}, inFlight
 	} else if err != nil {
