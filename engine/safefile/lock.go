@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -22,8 +20,8 @@ const LockWait = 5 * time.Second
 const lockPoll = 25 * time.Millisecond
 
 // Lock is an advisory lock that the kernel frees when its holder ends,
-// however it ends. The file is never deleted, and what it says about its
-// holder is for people: nothing is decided by it.
+// however it ends. The file is empty, never written and never deleted: taking
+// a lock leaves no trace.
 type Lock struct {
 	fl   *flock.Flock
 	path string
@@ -104,22 +102,11 @@ func acquireFile(ctx context.Context, path string) (*Lock, error) {
 		_ = fl.Close()
 		fl = again
 	}
-	sign(path)
 	return &Lock{fl: fl, path: path}, nil
 }
 
 func newFlock(path string) *flock.Flock {
 	return flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR|lockFlags), flock.SetPermissions(FileMode))
-}
-
-// sign writes who holds the lock, for people.
-func sign(path string) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC|lockFlags, FileMode)
-	if err != nil {
-		return
-	}
-	_, _ = f.WriteString(strconv.Itoa(os.Getpid()))
-	_ = f.Close()
 }
 
 // Release frees the lock.
@@ -135,17 +122,4 @@ func held(path string) error {
 		e = fault.New(fault.Locked, "held by process %s", pid)
 	}
 	return e.WithHint("try again when it has ended")
-}
-
-// Holder returns what the lock's last holder wrote about itself.
-func Holder(path string) string {
-	b, err := os.ReadFile(path)
-	if err != nil || len(b) > 20 {
-		return ""
-	}
-	pid := strings.TrimSpace(string(b))
-	if _, err := strconv.Atoi(pid); err != nil {
-		return ""
-	}
-	return pid
 }
