@@ -387,3 +387,37 @@ func TestOriginFirst(t *testing.T) {
 		x.verify()
 	}
 }
+
+// TestSameIDElsewhere finds a session again whose source was moved, even after
+// it was renamed, and keeps a copy in another project apart.
+func TestSameIDElsewhere(t *testing.T) {
+	in := func(cwd string, id int, text string) []byte {
+		return bytes.Replace(record(id, text), []byte(`"cwd":"/srv/shop"`), []byte(`"cwd":"`+cwd+`"`), 1)
+	}
+	x := newBench(t)
+	const name = "4f1c0a52-6d7e-4c1b-9a51-0b7f1f6c2d10.jsonl"
+	x.write("home/projects/-srv-shop/"+name, in("/srv/shop", 1, "one"))
+	x.build("home/projects/-srv-shop/" + name)
+	x.write("home/projects/-srv-mill/"+name, in("/srv/mill", 2, "two"))
+	x.build("home/projects/-srv-mill/" + name)
+	if all, err := x.store.Sessions(); err != nil || len(all) != 2 {
+		t.Fatalf("%v %v", all, err)
+	}
+	x.verify()
+	y := newBench(t)
+	y.write("home/projects/-srv-shop/"+name, in("/srv/shop", 1, "one"))
+	y.build("home/projects/-srv-shop/" + name)
+	if err := os.MkdirAll(y.path("home/projects/-srv-mill"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(y.path("home/projects/-srv-shop/"+name), y.path("home/projects/-srv-mill/"+name)); err != nil {
+		t.Fatal(err)
+	}
+	y.append("home/projects/-srv-mill/"+name, in("/srv/mill", 2, "two"))
+	y.restart()
+	y.build("home/projects/-srv-mill/" + name)
+	if got := y.texts(); fmt.Sprint(got) != "[one two]" {
+		t.Fatal(got)
+	}
+	y.verify()
+}

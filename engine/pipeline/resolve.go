@@ -175,8 +175,8 @@ var uuid = regexp.MustCompile(`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-
 
 // locate finds where the session of t is, or where it is to be created. It
 // must be called under the session's lock. A session is reused where it now
-// lives: by the source it was read from, by an id that is unique in the
-// world, or by id and project.
+// lives: by the source it was read from, by id and project, or by an id that
+// is unique in the world when its sources are gone from where they were.
 func (b *Builder) locate(t target, path string) (loc store.Location, exists bool, err error) {
 	entries, err := b.Index.Entries()
 	if err != nil {
@@ -205,7 +205,7 @@ func (b *Builder) locate(t target, path string) (loc store.Location, exists bool
 			s = 3
 		case b.readFrom(e, path):
 			s = 4
-		case uuid.MatchString(t.id):
+		case uuid.MatchString(t.id) && b.moved(e):
 			s = 1
 		}
 		if s > score {
@@ -234,6 +234,20 @@ func takenBy(entries []index.Entry, project, dir string) bool {
 		}
 	}
 	return false
+}
+
+// moved reports whether none of the session's sources is where it was.
+func (b *Builder) moved(e index.Entry) bool {
+	m, _, err := store.ReadManifest(b.Store.SessionDir(e.Project, e.ID))
+	if err != nil {
+		return false
+	}
+	for _, s := range m.Sources {
+		if _, err := os.Lstat(s.Path); err == nil {
+			return false
+		}
+	}
+	return true
 }
 
 // readFrom reports whether the session was read from the source at path.
