@@ -85,6 +85,12 @@ type Daemon struct {
 	stopped sync.Once
 	reloads chan reload
 
+	// retired are the generations that a reload replaced and that still
+	// capture; they and the last one end at once when patience does.
+	retired   sync.WaitGroup
+	patience  context.Context
+	impatient context.CancelFunc
+
 	mu      sync.RWMutex // guards what follows
 	present *generation
 	broken  error // of the last reload
@@ -120,6 +126,9 @@ func Run(ctx context.Context, conf Config) error {
 		return err
 	}
 	held, err := acquire(ctx, settings.Store, path)
+	if errors.Is(err, context.Canceled) {
+		return nil // told to end before it began
+	}
 	if err != nil {
 		return err
 	}
@@ -136,6 +145,8 @@ func Run(ctx context.Context, conf Config) error {
 		conf: conf, store: store.Store{Root: settings.Store}, socket: path, started: time.Now(), level: new(slog.LevelVar),
 		stop: make(chan struct{}), reloads: make(chan reload), known: map[string]bool{},
 	}
+	d.patience, d.impatient = context.WithCancel(context.Background())
+	defer d.impatient()
 	if err := d.openLog(settings); err != nil {
 		return err
 	}
@@ -229,10 +240,14 @@ func (d *Daemon) loop(ctx context.Context, signals <-chan os.Signal, failed chan
 
 // drain captures what changed, within the budget or until a second signal.
 func (d *Daemon) drain(signals <-chan os.Signal) error {
-	ctx, cancel := context.WithTimeout(context.Background(), drainBudget)
+	ctx, cancel := context.WithTimeout(d.patience, drainBudget)
 	defer cancel()
 	done := make(chan error, 1)
-	go func() { done <- d.current().end(ctx) }()
+	go func() {
+		err := d.current().end(ctx)
+		d.retired.Wait()
+		done <- err
+	}()
 	for {
 		select {
 		case err := <-done:
@@ -242,7 +257,7 @@ func (d *Daemon) drain(signals <-chan os.Signal) error {
 				continue
 			}
 			d.log.Warn("not waiting any longer", logging.Signal, s.String())
-			cancel()
+			d.impatient()
 			return <-done
 		}
 	}

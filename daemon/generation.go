@@ -171,11 +171,13 @@ func (d *Daemon) replace() error {
 	d.present = next
 	d.mu.Unlock()
 	next.start()
-	ctx, cancel := context.WithTimeout(context.Background(), drainBudget)
-	defer cancel()
-	if err := old.end(ctx); err != nil {
-		d.log.Warn("left to the next sweep", logging.Err, err)
-	}
+	d.retired.Go(func() {
+		ctx, cancel := context.WithTimeout(d.patience, drainBudget)
+		defer cancel()
+		if err := old.end(ctx); err != nil {
+			d.log.Warn("left to the next sweep", logging.Err, err)
+		}
+	})
 	return nil
 }
 

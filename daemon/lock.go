@@ -26,12 +26,16 @@ func acquire(ctx context.Context, root, socket string) (*locks, error) {
 	l := &locks{}
 	for _, path := range []string{filepath.Join(root, store.LocksDir, lockName), socket + control.LockSuffix} {
 		lock, err := safefile.Acquire(ctx, path, lockWait)
-		if fault.Is(err, fault.Locked) {
-			l.release()
-			return nil, already(path)
-		}
 		if err != nil {
 			l.release()
+		}
+		switch {
+		case err == nil:
+		case ctx.Err() != nil:
+			return nil, ctx.Err() // not tried to the end
+		case fault.Is(err, fault.Locked):
+			return nil, already(path)
+		default:
 			return nil, err
 		}
 		l.held = append(l.held, lock)

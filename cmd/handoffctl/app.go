@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -13,6 +12,7 @@ import (
 
 	"handoffd/daemon/client"
 	"handoffd/daemon/control"
+	"handoffd/daemon/logging"
 	"handoffd/engine/fault"
 	"handoffd/engine/sanitize"
 )
@@ -144,12 +144,5 @@ func call[A any](a *app, c *cobra.Command, verb string, q any, show func(A)) err
 	return nil
 }
 
-// terminal reports whether stdout is a terminal that understands escapes.
-func (a *app) terminal() bool {
-	f, ok := a.out.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
+// terminal reports whether stdout is a terminal.
+func (a *app) terminal() bool { return logging.IsTerminal(a.out) }

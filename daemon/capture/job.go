@@ -96,13 +96,6 @@ func (c *Capturer) capture(ctx context.Context, path string) error {
 		return err
 	}
 	c.table.settle(path, now, nil)
-	if r.Built {
-		// The build marked the session before its commit; a fold between the
-		// two has forgotten the mark and read the old manifest.
-		if err := c.conf.Builder.Index.Mark(ctx, r.Location); err != nil {
-			return err
-		}
-	}
 	c.note(path, r)
 	return nil
 }

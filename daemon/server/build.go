@@ -31,13 +31,6 @@ func (s *Server) capture(ctx context.Context, req pipeline.Request) (control.Bui
 	if err != nil {
 		return control.BuildAnswer{}, err
 	}
-	if r.Built {
-		// The build marked the session before its commit; a fold of another
-		// process between the two has forgotten the mark.
-		if err := s.Builder().Index.Mark(ctx, r.Location); err != nil {
-			return control.BuildAnswer{}, err
-		}
-	}
 	s.Daemon.Built(req.Source, r)
 	a := control.BuildAnswer{
 		OK: true, Action: control.ActionBuilt, Session: r.Session, Project: r.Project, Turns: r.Turns, New: r.New,

@@ -33,8 +33,6 @@ func (s *Server) HTTPServer() *http.Server {
 	return &http.Server{
 		Handler: s, ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: 16 << 10,
-		// What the package would print is about clients that went away.
-		ErrorLog: nil,
 	}
 }
 

@@ -24,7 +24,7 @@ type Config struct {
 	Builder func() *pipeline.Builder
 	// Settings is how the store was resolved.
 	Settings configs.Resolved
-	// Daemon loads the daemon's configuration, for config --daemon.
+	// DaemonSettings loads the daemon's configuration, for config --daemon.
 	DaemonSettings func() (configs.Daemon, error)
 	// Daemon does what needs one; nil answers fault.NoDaemon.
 	Daemon Daemon
