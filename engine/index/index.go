@@ -69,6 +69,14 @@ type Index struct {
 	stamp   stamp                     // of INDEX.json when base was read
 	scanned bool                      // base came from the manifests, not from INDEX.json
 	sums    map[store.Location]string // manifest hashes in base; nil until asked for
+	known   map[store.Location]dirtyEntry
+}
+
+// dirtyEntry is a changed session as read from its manifest, for lookups: what
+// they ask for does not change while the manifest's looks stay.
+type dirtyEntry struct {
+	stamp stamp
+	entry Entry
 }
 
 // Open returns the index of a store. Nothing is read yet, or created.
@@ -218,6 +226,60 @@ func (x *Index) dirty() ([]store.Location, error) {
 	return out, nil
 }
 
+// ByID lists the sessions with the given session id.
+func (x *Index) ByID(id string) ([]Entry, error) {
+	return x.Where(func(e *Entry) bool { return e.UUID == id })
+}
+
+// Where lists the sessions for which keep holds. It costs a look at each, but
+// reads only manifests that changed since INDEX.json was written.
+func (x *Index) Where(keep func(*Entry) bool) ([]Entry, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if err := x.load(); err != nil {
+		return nil, err
+	}
+	dirty, err := x.dirty()
+	if err != nil {
+		return nil, err
+	}
+	changed := make(map[store.Location]bool, len(dirty))
+	var out []Entry
+	for _, l := range dirty {
+		changed[l] = true
+		if e, ok := x.glance(l); ok && keep(&e) {
+			out = append(out, e)
+		}
+	}
+	for i := range x.base {
+		if e := &x.base[i]; keep(e) && !changed[e.Location()] {
+			out = append(out, *e)
+		}
+	}
+	return out, nil
+}
+
+// glance is read, without reading a manifest again that looks as it did.
+func (x *Index) glance(l store.Location) (Entry, bool) {
+	info, err := os.Stat(filepath.Join(x.store.SessionDir(l.Project, l.Dir), store.ManifestName))
+	if err != nil {
+		return x.read(l)
+	}
+	inode, _ := safefile.Identity(info)
+	now := stamp{info.Size(), info.ModTime().UnixNano(), inode}
+	if k, ok := x.known[l]; ok && k.stamp == now {
+		return k.entry, true
+	}
+	e, ok := x.read(l)
+	if ok {
+		if x.known == nil {
+			x.known = map[store.Location]dirtyEntry{}
+		}
+		x.known[l] = dirtyEntry{now, e}
+	}
+	return e, ok
+}
+
 // Current reports whether a session is listed with the given manifest hash, or
 // noted as changed.
 func (x *Index) Current(l store.Location, sum string) (bool, error) {
@@ -329,7 +391,7 @@ func (x *Index) Fold(ctx context.Context, whole bool, notes func(changed []Entry
 	if err := safefile.Remove(x.dirtyPath()); err != nil {
 		return rep, fault.New(fault.Internal, "forget list of changes: %w", err)
 	}
-	x.base, x.scanned, x.sums = list, false, nil
+	x.base, x.scanned, x.sums, x.known = list, false, nil, nil
 	if info, err := os.Stat(x.path()); err == nil {
 		inode, _ := safefile.Identity(info)
 		x.stamp = stamp{info.Size(), info.ModTime().UnixNano(), inode}

@@ -139,12 +139,8 @@ func (b *Builder) originFirst(ctx context.Context, t target, req Request) {
 	if t.origin == "" || t.origin == t.id || b.opt.Origin == nil || req.depth >= maxDepth {
 		return
 	}
-	entries, err := b.Index.Entries()
-	if err != nil {
-		return
-	}
-	for _, e := range entries {
-		if e.UUID == t.origin || e.UUID == t.id {
+	for _, id := range []string{t.origin, t.id} {
+		if found, err := b.Index.ByID(id); err != nil || len(found) > 0 {
 			return
 		}
 	}
@@ -310,29 +306,23 @@ func (o *observer) Settled() error {
 
 // turnsOf answers what a decoder asks about another session.
 func (b *Builder) turnsOf(id string) (iter.Seq[turn.Turn], bool) {
-	entries, err := b.Index.Entries()
+	entries, err := b.Index.ByID(id)
+	if err != nil || len(entries) == 0 {
+		return nil, false
+	}
+	dir := b.Store.SessionDir(entries[0].Project, entries[0].ID)
+	m, _, err := store.ReadManifest(dir)
 	if err != nil {
 		return nil, false
 	}
-	for _, e := range entries {
-		if e.UUID != id {
-			continue
-		}
-		dir := b.Store.SessionDir(e.Project, e.ID)
-		m, _, err := store.ReadManifest(dir)
-		if err != nil {
-			return nil, false
-		}
-		a, _ := m.Artifact(store.TimelineName)
-		return func(yield func(turn.Turn) bool) {
-			for t, err := range store.Turns(dir, a.Bytes) {
-				if err != nil || !yield(t) {
-					return
-				}
+	a, _ := m.Artifact(store.TimelineName)
+	return func(yield func(turn.Turn) bool) {
+		for t, err := range store.Turns(dir, a.Bytes) {
+			if err != nil || !yield(t) {
+				return
 			}
-		}, true
-	}
-	return nil, false
+		}
+	}, true
 }
 
 // linkFork notes that a session continues another's history: a harness that
@@ -346,12 +336,12 @@ func (b *Builder) linkFork(l *loaded, m *session.Manifest, st *ingest.State) err
 		if !l.isNew() && meta.Kind != "fork" {
 			return nil
 		}
-		entries, err := b.Index.Entries()
+		same, err := b.Index.Where(func(e *index.Entry) bool { return e.FirstID == meta.FirstID })
 		if err != nil {
 			return err
 		}
-		for _, e := range entries {
-			if e.FirstID != meta.FirstID || e.UUID == m.Session || e.ForkedFrom == m.Session {
+		for _, e := range same {
+			if e.UUID == m.Session || e.ForkedFrom == m.Session {
 				continue
 			}
 			if meta.Kind == "fork" || e.Kind != "fork" && e.LastTS <= meta.LastTS {
@@ -371,14 +361,11 @@ func (b *Builder) linkFork(l *loaded, m *session.Manifest, st *ingest.State) err
 
 // inherited counts the leading turns that a fork shares with its origin.
 func (b *Builder) inherited(dir string, m *session.Manifest, bytes int64) int {
-	entries, err := b.Index.Entries()
-	if err != nil {
+	found, err := b.Index.ByID(m.Meta.ForkedFrom)
+	if err != nil || len(found) == 0 {
 		return m.Meta.Inherited
 	}
-	origin, ok := entryOf(entries, m.Meta.ForkedFrom)
-	if !ok {
-		return m.Meta.Inherited
-	}
+	origin := found[0]
 	ids := map[string]bool{}
 	for t, err := range store.Turns(b.Store.SessionDir(origin.Project, origin.ID), -1) {
 		if err != nil {
@@ -396,15 +383,6 @@ func (b *Builder) inherited(dir string, m *session.Manifest, bytes int64) int {
 		n++
 	}
 	return n
-}
-
-func entryOf(entries []index.Entry, id string) (index.Entry, bool) {
-	for _, e := range entries {
-		if e.UUID == id {
-			return e, true
-		}
-	}
-	return index.Entry{}, false
 }
 
 // absolute makes a path absolute as far as that goes.

@@ -309,6 +309,9 @@ func (c *commit) describe(m *session.Manifest, committed []session.Artifact, con
 	m.Sources, m.SourcePaths = nil, nil
 	for i := range end.Sources {
 		s := end.Sources[i].Public()
+		if old, ok := c.l.m.Source(s.Path); ok && i != c.res.Source {
+			s.Gone = c.l.m.Sources[old].Gone
+		}
 		m.Quarantined += s.Quarantined
 		m.Unknown += s.Unknown
 		m.Sources = append(m.Sources, s)

@@ -178,18 +178,9 @@ var uuid = regexp.MustCompile(`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-
 // lives: by the source it was read from, by id and project, or by an id that
 // is unique in the world when its sources are gone from where they were.
 func (b *Builder) locate(t target, path string) (loc store.Location, exists bool, err error) {
-	entries, err := b.Index.Entries()
+	same, err := b.Index.ByID(t.id)
 	if err != nil {
 		return loc, false, err
-	}
-	var same []index.Entry
-	taken := map[string]bool{}
-	for _, e := range entries {
-		if e.UUID == t.id {
-			same = append(same, e)
-		} else if e.Project == t.project {
-			taken[strings.ToLower(e.ID)] = true
-		}
 	}
 	best, score := -1, 0
 	for i, e := range same {
@@ -215,25 +206,39 @@ func (b *Builder) locate(t target, path string) (loc store.Location, exists bool
 	if best >= 0 {
 		return same[best].Location(), true, nil
 	}
-	dir := store.DirName(t.id)
-	if taken[strings.ToLower(dir)] || len(same) > 0 && takenBy(same, t.project, dir) {
-		dir = store.HashedDirName(t.id + "\x00" + t.meta.Parent)
-	}
-	loc = store.Location{Project: t.project, Dir: dir}
-	if loc.Project == "" || loc.Dir == "" {
+	loc = store.Location{Project: t.project, Dir: store.DirName(t.id)}
+	if loc.Project == "" {
 		return loc, false, fault.New(fault.Usage, "session and project need a name")
+	}
+	owner, err := b.owner(loc)
+	if err != nil {
+		return loc, false, err
+	}
+	if owner != "" && (owner != t.id || len(same) > 0) {
+		loc.Dir = store.HashedDirName(t.id + "\x00" + t.meta.Parent)
 	}
 	_, err = os.Lstat(b.Store.SessionDir(loc.Project, loc.Dir))
 	return loc, err == nil, nil
 }
 
-func takenBy(entries []index.Entry, project, dir string) bool {
-	for _, e := range entries {
-		if e.Project == project && strings.EqualFold(e.ID, dir) {
-			return true
-		}
+// owner returns the id of the session whose directory has this name, or would
+// on a file system that ignores case; "" when none has.
+func (b *Builder) owner(loc store.Location) (id string, err error) {
+	names, err := b.Store.Dirs(loc.Project)
+	if err != nil {
+		return "", err
 	}
-	return false
+	for _, name := range names {
+		if !strings.EqualFold(name, loc.Dir) {
+			continue
+		}
+		m, _, err := store.ReadManifest(b.Store.SessionDir(loc.Project, name))
+		if err != nil {
+			return loc.Dir, nil // damaged; its name is all that is known
+		}
+		return m.Session, nil
+	}
+	return "", nil
 }
 
 // moved reports whether none of the session's sources is where it was.

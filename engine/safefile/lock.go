@@ -83,7 +83,10 @@ func acquireFile(ctx context.Context, path string) (*Lock, error) {
 		return nil, fault.New(fault.Config, "lock %s is not a regular file", path).WithHint("move it away")
 	}
 	fl := newFlock(path)
-	ok, err := fl.TryLockContext(ctx, lockPoll)
+	ok, err := fl.TryLock() // once at least, however short the wait
+	if !ok && err == nil {
+		ok, err = fl.TryLockContext(ctx, lockPoll)
+	}
 	if !ok {
 		_ = fl.Close()
 		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {

@@ -149,6 +149,9 @@ func (s Store) Sessions() ([]Location, error) {
 	return out, nil
 }
 
+// Dirs lists the session directories of a project.
+func (s Store) Dirs(project string) ([]string, error) { return readDirs(s.ProjectDir(project)) }
+
 // Location is where a session stands in a store.
 type Location struct{ Project, Dir string }
 
