@@ -18,7 +18,8 @@ import (
 
 // File is an open source.
 type File struct {
-	// Path is where the source really is, links resolved.
+	// Path is where the source really is, links resolved, as
+	// safefile.PathText writes it.
 	Path string
 	f    *os.File
 	zst  bool
@@ -41,7 +42,7 @@ func Open(path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &File{Path: real, f: f, zst: strings.HasSuffix(real, ".zst")}
+	s := &File{Path: safefile.PathText(real), f: f, zst: strings.HasSuffix(real, ".zst")}
 	if err := s.look(); err != nil {
 		_ = f.Close()
 		return nil, err
@@ -171,6 +172,13 @@ func (s *File) sumRange(from, to int64) (sum string, ok bool, err error) {
 		return "", false, fmt.Errorf("read source: %w", err)
 	}
 	return h.Sum(), n == to-from, nil
+}
+
+// StartsWith reports whether the first n bytes of content have the given
+// hash.
+func (s *File) StartsWith(n int64, sum string) bool {
+	got, ok, err := s.sumRange(0, n)
+	return err == nil && ok && got == sum
 }
 
 // sum is the hash of all that was read of o.

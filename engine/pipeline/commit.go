@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -117,20 +118,37 @@ func (c *commit) inspect() (contract render.Contract, edited bool, damaged []str
 		}
 		damaged = append(damaged, a.Name)
 	}
-	if l.rebuilt == nil && !c.res.Changed && !c.j.Intact() {
-		damaged = append(damaged, "appended files")
+	if l.rebuilt == nil && !c.res.Changed && c.appendedDamaged() {
+		damaged = append(damaged, appendedFiles)
 	}
 	return contract, edited, damaged
 }
 
 const maxRender = 64 << 20
 
+const appendedFiles = "appended files"
+
+// appendedDamaged reports whether an appended file is not as committed. What
+// only stands behind the committed bytes, left by a builder that died, is cut
+// off. Content is looked at only where the caller did not ask for haste.
+func (c *commit) appendedDamaged() bool {
+	if c.j.Intact() && c.req.LazyPayload {
+		return false
+	}
+	for _, a := range c.l.m.Committed {
+		if !store.Holds(c.l.dir, a) {
+			return true
+		}
+	}
+	return !c.j.Intact() && store.CutBehind(c.l.dir, c.l.m.Committed) != nil
+}
+
 // upToDate answers a build that found nothing new. Nothing is written unless
 // a render is missing or damaged.
 func (c *commit) upToDate(ctx context.Context, damaged []string) (*Result, error) {
 	l := c.l
 	if len(damaged) > 0 {
-		if slices.Contains(damaged, "appended files") {
+		if slices.Contains(damaged, appendedFiles) {
 			salvaged, err := c.b.salvage(l.loc, l.dir, l.m, c.t.format, "appended files not as committed")
 			if err != nil {
 				return nil, err
@@ -154,6 +172,7 @@ func (c *commit) upToDate(ctx context.Context, damaged []string) (*Result, error
 	for _, name := range damaged {
 		r.Repaired = append(r.Repaired, name+" made again")
 	}
+	r.Repaired = append(r.Repaired, l.repaired...)
 	if err := c.payload(l, r); err != nil {
 		return nil, err
 	}
@@ -210,6 +229,16 @@ type rendered struct {
 	data []byte
 }
 
+// artifact describes the render for the manifest.
+func (r rendered) artifact() session.Artifact {
+	a := session.Artifact{Name: r.name, Bytes: int64(len(r.data)), SHA256: seal.Sum(r.data)}
+	if r.name == store.BriefName {
+		n := render.Generated(r.data)
+		a.Generated, a.GeneratedSHA256 = int64(n), seal.Sum(r.data[:n])
+	}
+	return a
+}
+
 // smallRenders renders HANDOFF.md and HANDOFF.summary.json with zeros for the
 // manifest's hash.
 func (b *Builder) smallRenders(m *session.Manifest, d *render.Digest, contract render.Contract) ([]rendered, error) {
@@ -259,7 +288,7 @@ func (c *commit) revise(ctx context.Context, next *session.Manifest, contract re
 	}
 	next.Renders = nil
 	for _, f := range files {
-		next.Renders = append(next.Renders, session.Artifact{Name: f.name, Bytes: int64(len(f.data)), SHA256: seal.Sum(f.data)})
+		next.Renders = append(next.Renders, f.artifact())
 	}
 	raw, err := session.Encode(next)
 	if err != nil {
@@ -394,7 +423,12 @@ func (c *commit) payload(l *loaded, r *Result) error {
 
 // lazy reports whether the payload is left for later.
 func (c *commit) lazy(l *loaded) bool {
-	return c.req.LazyPayload && l.committed(store.TimelineName) > lazyPayload
+	if !c.req.LazyPayload || l.committed(store.TimelineName) <= lazyPayload {
+		return false
+	}
+	// There is always one to read, if not the newest.
+	_, err := os.Lstat(filepath.Join(l.dir, store.PayloadName))
+	return err == nil
 }
 
 // resultOf describes a loaded session.

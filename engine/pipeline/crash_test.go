@@ -17,6 +17,7 @@ import (
 	"handoffd/engine/pipeline"
 	"handoffd/engine/safefile"
 	"handoffd/engine/store"
+	"handoffd/engine/verify"
 )
 
 // killed is what a build dies of at a chosen effect.
@@ -425,4 +426,123 @@ func TestStrictWritesNothing(t *testing.T) {
 	if all, err := y.store.Sessions(); err != nil || len(all) > 0 {
 		t.Fatalf("left behind: %v %v", all, err)
 	}
+}
+
+// TestHeal alters the timeline and TOOLS.md in ways that keep or change their
+// length. A build of the unchanged source finds it and reads it again.
+func TestHeal(t *testing.T) {
+	data := damaged(sample{name: "../harness/claude/testdata/work.jsonl"}.data(t))
+	whole := newBench(t)
+	whole.write(sessionFile, data)
+	whole.build(sessionFile)
+	want := whole.outcome()
+	lines := func(f func(l []string) []string) func(string) string {
+		return func(s string) string { return strings.Join(f(strings.SplitAfter(s, "\n")), "") }
+	}
+	for name, alter := range map[string]func(string) string{
+		"letter":      func(s string) string { return strings.Replace(s, "discount", "discouNt", 1) },
+		"text":        func(s string) string { return strings.Replace(s, "discount", "EVIL", 1) },
+		"zeros":       func(s string) string { return s[:200] + strings.Repeat("\x00", 30) + s[230:] },
+		"swapped":     lines(func(l []string) []string { l[1], l[2] = l[2], l[1]; return l }),
+		"deleted":     lines(func(l []string) []string { return append(l[:3], l[4:]...) }),
+		"doubled":     lines(func(l []string) []string { return append(l[:4], l[3:]...) }),
+		"appended":    func(s string) string { return s + `{"seq":99,"ts":"","class":"USER","text":"forged"}` + "\n" },
+		"half a line": func(s string) string { return s + `{"seq":99,"ts":"` },
+	} {
+		for _, file := range []string{store.TimelineName, store.ToolsName} {
+			t.Run(name+" "+file, func(t *testing.T) {
+				x := newBench(t)
+				x.write(sessionFile, data)
+				x.build(sessionFile)
+				_, dir := x.only()
+				path := filepath.Join(dir, file)
+				raw, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				altered := alter(string(raw))
+				if altered == string(raw) {
+					altered += "more"
+				}
+				if err := os.WriteFile(path, []byte(altered), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				x.restart()
+				x.build(sessionFile)
+				same(t, "healed", x.outcome(), want)
+				x.verify()
+			})
+		}
+	}
+}
+
+// TestSalvageSaysSo alters a timeline whose source is gone: what was found is
+// taken over, and never again called proved.
+func TestSalvageSaysSo(t *testing.T) {
+	x := newBench(t)
+	data := sample{name: "../harness/claude/testdata/work.jsonl"}.data(t)
+	x.write(sessionFile, data)
+	x.build(sessionFile)
+	loc, dir := x.only()
+	path := filepath.Join(dir, store.TimelineName)
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, raw[:len(raw)-40], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	x.restart()
+	x.write(sessionFile, record(500, "another history"))
+	x.build(sessionFile)
+	r, err := verify.Session(context.Background(), x.store, loc)
+	if err != nil || !r.OK || !strings.Contains(r.Line(), "taken over as found") {
+		t.Fatalf("%v %s", err, r.Line())
+	}
+}
+
+// TestGone notes that a source is missing, once, and that it is back.
+func TestGone(t *testing.T) {
+	x := newBench(t)
+	path := x.write(sessionFile, record(1, "one"))
+	loc := x.build(sessionFile).Location
+	gone := func() bool {
+		m, _, err := store.ReadManifest(x.store.SessionDir(loc.Project, loc.Dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.Sources[0].Gone
+	}
+	if err := x.b.SourceGone(context.Background(), loc, path); err != nil || gone() {
+		t.Fatalf("%v, gone %v while it is there", err, gone())
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := x.b.SourceGone(context.Background(), loc, path); err != nil || !gone() {
+			t.Fatalf("%v, gone %v", err, gone())
+		}
+	}
+	x.verify()
+	x.write(sessionFile, append(record(1, "one"), record(2, "two")...))
+	x.build(sessionFile)
+	if gone() || fmt.Sprint(x.texts()) != "[one two]" {
+		t.Fatal(gone(), x.texts())
+	}
+	x.verify()
+}
+
+// TestOddPath captures a source whose directory's name is no text.
+func TestOddPath(t *testing.T) {
+	x := newBench(t)
+	rel := "home/projects/-\xff\xfebad/4f1c0a52-6d7e-4c1b-9a51-0b7f1f6c2d10.jsonl"
+	x.write(rel, record(1, "one"))
+	x.build(rel)
+	x.append(rel, record(2, "two"))
+	x.restart()
+	if r := x.build(rel); r.New != 1 {
+		t.Fatalf("%+v", r)
+	}
+	x.verify()
 }

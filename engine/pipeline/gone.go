@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 
+	"handoffd/engine/safefile"
 	"handoffd/engine/session"
 	"handoffd/engine/store"
 )
@@ -34,7 +35,7 @@ func (b *Builder) SourceGone(ctx context.Context, loc store.Location, path strin
 	if !ok || l.m.Sources[i].Gone {
 		return nil
 	}
-	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(safefile.PathBytes(path)); !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err := b.Index.Mark(ctx, loc); err != nil {

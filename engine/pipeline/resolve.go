@@ -11,6 +11,7 @@ import (
 	"handoffd/engine/harness/all"
 	"handoffd/engine/index"
 	"handoffd/engine/ingest"
+	"handoffd/engine/safefile"
 	"handoffd/engine/session"
 	"handoffd/engine/store"
 )
@@ -248,7 +249,7 @@ func (b *Builder) moved(e index.Entry) bool {
 		return false
 	}
 	for _, s := range m.Sources {
-		if _, err := os.Lstat(s.Path); err == nil {
+		if _, err := os.Lstat(safefile.PathBytes(s.Path)); err == nil {
 			return false
 		}
 	}

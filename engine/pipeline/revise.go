@@ -8,7 +8,6 @@ import (
 
 	"handoffd/engine/fault"
 	"handoffd/engine/safefile"
-	"handoffd/engine/seal"
 	"handoffd/engine/session"
 	"handoffd/engine/store"
 )
@@ -74,7 +73,7 @@ func (b *Builder) recommit(l *loaded, next *session.Manifest) error {
 	}
 	next.Renders = nil
 	for _, f := range files {
-		next.Renders = append(next.Renders, session.Artifact{Name: f.name, Bytes: int64(len(f.data)), SHA256: seal.Sum(f.data)})
+		next.Renders = append(next.Renders, f.artifact())
 	}
 	raw, err := session.Encode(next)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"handoffd/engine/harness/all"
 	"handoffd/engine/ingest"
 	"handoffd/engine/render"
+	"handoffd/engine/safefile"
 	"handoffd/engine/seal"
 	"handoffd/engine/session"
 	"handoffd/engine/store"
@@ -25,13 +26,14 @@ type rebuilt struct {
 	turns []turn.Turn // for TOOLS.md, TOOL turns only
 }
 
-// salvage makes a session again from the whole lines of its timeline. The
-// sources are matched from their start by the next reading, so that what the
-// timeline lost comes back if a source still has it. m is nil when the
-// manifest is lost too.
+// salvage makes a session again whose state or appended files are lost or
+// damaged. Where the timeline's committed bytes are whole they are taken over.
+// Where they are not, and the source still is what was captured, everything is
+// read from it again. Otherwise the whole lines are taken over as they are
+// found, and the manifest says so. m is nil when the manifest is lost too;
+// hint is then the format of the source that is about to be read, if any.
 func (b *Builder) salvage(loc store.Location, dir string, m *session.Manifest, hint harness.Format, why string) (*loaded, error) {
-	lostManifest := m == nil
-	if lostManifest {
+	if m == nil {
 		m = &session.Manifest{Session: loc.Dir, Project: loc.Project, CreatedAt: stampTime(b.opt.Now()), Schema: 1}
 		if err := sourcesOf(dir, m, hint); err != nil {
 			return nil, err
@@ -39,36 +41,82 @@ func (b *Builder) salvage(loc store.Location, dir string, m *session.Manifest, h
 	}
 	l := &loaded{loc: loc, dir: dir, m: m, followers: map[int]*harness.Follower{}, rebuilt: &rebuilt{}}
 	l.repaired = append(l.repaired, why)
+	if brief, err := os.ReadFile(filepath.Join(dir, store.BriefName)); err == nil {
+		if c, err := render.ExtractContract(brief); err == nil {
+			l.contract = c
+		}
+	}
+	timeline, committed := m.Artifact(store.TimelineName)
+	whole := committed && store.Holds(dir, timeline)
+	if committed && !whole && readable(m) {
+		l.repaired = append(l.repaired, "read again from the source")
+		l.digest, l.end = &render.Digest{}, &render.Digest{}
+		l.state = ingest.New(session.Meta{ID: m.Meta.ID, Kind: m.Meta.Kind, Parent: m.Meta.Parent, ForkedFrom: m.Meta.ForkedFrom})
+		m.Committed, m.Renders = nil, nil
+		return l, store.SetAside(dir, store.TimelineName, m.Revisions)
+	}
+	if committed && !whole {
+		m.Salvaged = m.Revisions + 1
+		l.repaired = append(l.repaired, "what was found is taken over: no source is as it was captured")
+	}
+	return l, l.takeOver(timeline.Bytes, whole)
+}
+
+// takeOver rebuilds the state from the timeline: from the committed bytes
+// where they are whole, else from all whole lines.
+func (l *loaded) takeOver(limit int64, whole bool) error {
+	m := l.m
 	l.digest, l.state = &render.Digest{}, ingest.New(m.Meta)
 	if sourcesExist(m) { // they are counted again when they are read again
 		l.state.Meta.Tokens, l.state.Meta.Compactions = session.Tokens{}, 0
 	}
 	for i, s := range m.Sources {
 		l.state.Sources = append(l.state.Sources, ingest.Source{
-			Path: s.Path, Format: s.Format, Scope: i, Reread: true, Rewritten: s.Rewritten,
-			Flagged: s.Flagged,
+			Path: s.Path, Format: s.Format, Scope: i, Reread: true, Rewritten: s.Rewritten, Flagged: s.Flagged,
 		})
 	}
 	keep := -1
 	if m.Provisional > 0 && sourcesExist(m) {
 		keep = m.TurnCount - m.Provisional // the sources will tell the rest
 	}
-	hash, bytes, err := l.replay(keep)
+	if !whole {
+		limit = -1
+	}
+	hash, bytes, err := l.replay(limit, keep)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	l.marks[0] = store.Mark{Bytes: bytes, Hash: hash.Save()}
 	if err := l.keepQuarantine(); err != nil {
-		return nil, err
+		return err
 	}
 	l.end = l.digest
-	if brief, err := os.ReadFile(filepath.Join(dir, store.BriefName)); err == nil {
-		if c, err := render.ExtractContract(brief); err == nil {
-			l.contract = c
+	m.Committed, m.Renders = nil, nil
+	return nil
+}
+
+// readable reports whether the session can be made from its source alone: it
+// has one, which still holds everything that was ever captured of it.
+func readable(m *session.Manifest) bool {
+	if len(m.Sources) != 1 || m.Sources[0].Rewritten || len(m.MergedFrom) > 0 || m.FederatedFrom != "" {
+		return false
+	}
+	s := m.Sources[0]
+	f, err := ingest.Open(safefile.PathBytes(s.Path))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return f.StartsWith(s.Bytes, s.SHA256)
+}
+
+func sourcesExist(m *session.Manifest) bool {
+	for _, s := range m.Sources {
+		if _, err := os.Stat(safefile.PathBytes(s.Path)); err != nil {
+			return false
 		}
 	}
-	m.Committed, m.Renders = nil, nil
-	return l, nil
+	return len(m.Sources) > 0
 }
 
 // sourcesOf makes up for a lost manifest's sources from what quarantine says.
@@ -89,20 +137,11 @@ func sourcesOf(dir string, m *session.Manifest, hint harness.Format) error {
 	return nil
 }
 
-func sourcesExist(m *session.Manifest) bool {
-	for _, s := range m.Sources {
-		if _, err := os.Stat(s.Path); err != nil {
-			return false
-		}
-	}
-	return len(m.Sources) > 0
-}
-
-// replay feeds the timeline's whole lines to the folds, at most keep of them
-// when keep >= 0.
-func (l *loaded) replay(keep int) (h *seal.Hash, bytes int64, err error) {
+// replay feeds the timeline's whole lines to the folds: those in the first
+// limit bytes when limit >= 0, and at most keep when keep >= 0.
+func (l *loaded) replay(limit int64, keep int) (h *seal.Hash, bytes int64, err error) {
 	h = seal.NewHash()
-	for line, err := range store.Lines(l.dir, 0, -1) {
+	for line, err := range store.Lines(l.dir, 0, limit) {
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, io.ErrUnexpectedEOF) {
 			break
 		}
@@ -207,8 +246,10 @@ func (l *loaded) keepQuarantine() error {
 
 // rewrite appends to the journal again what was lost beside the timeline.
 func (l *loaded) rewrite(j *store.Journal) error {
-	if err := j.Tool(render.ToolsHeader(l.m)); err != nil {
-		return err
+	if len(l.rebuilt.turns) > 0 {
+		if err := j.Tool(render.ToolsHeader(l.m)); err != nil {
+			return err
+		}
 	}
 	for i := range l.rebuilt.turns {
 		if err := j.Tool(render.ToolEntry(&l.rebuilt.turns[i])); err != nil {

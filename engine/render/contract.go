@@ -193,3 +193,12 @@ func Fields(block string) map[string]string {
 	}
 	return out
 }
+
+// Generated returns how much of a brief of ours, from its start, is made by
+// this package: everything up to the body of the contract section.
+func Generated(brief []byte) int {
+	if ours, start, _ := findContract(string(brief)); ours && start >= 0 {
+		return start
+	}
+	return len(brief)
+}

@@ -35,14 +35,20 @@ var inProcess = struct {
 }{held: map[string]chan struct{}{}}
 
 // Acquire takes the lock at path, waiting at most wait. A lock that stays
-// taken is fault.Locked and names the holder.
+// taken is fault.Locked and names the holder; a ctx that ends gives its error.
 func Acquire(ctx context.Context, path string, wait time.Duration) (*Lock, error) {
-	ctx, cancel := context.WithTimeout(ctx, wait+time.Millisecond)
+	limited, cancel := context.WithTimeout(ctx, wait+time.Millisecond)
 	defer cancel()
-	if !enter(ctx, path) {
+	if !enter(limited, path) {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		return nil, held(path)
 	}
-	l, err := acquireFile(ctx, path)
+	l, err := acquireFile(limited, path)
+	if err != nil && ctx.Err() != nil {
+		err = ctx.Err() // the caller gave up; nobody may have held it
+	}
 	if err != nil {
 		leave(path)
 		return nil, err

@@ -58,6 +58,9 @@ type Manifest struct {
 	// Provisional counts the turns at the end of the timeline that stand for
 	// the unfinished end of a source; they are replaced when it grows.
 	Provisional int `json:"provisional_turns,omitzero"`
+	// Salvaged is the last revision for which a damaged timeline could only
+	// be taken over as it was found.
+	Salvaged int `json:"salvaged_at_revision,omitzero"`
 	// Title is the one given by hand with retitle.
 	Title string `json:"title,omitempty"`
 	// Objective is the one given by hand, kept for later builds.
@@ -121,6 +124,10 @@ type Artifact struct {
 	Name   string `json:"name"`
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`
+	// Generated is how many bytes of it, from the start, are not meant to be
+	// edited by hand, and GeneratedSHA256 their hash; for the brief only.
+	Generated       int64  `json:"generated_bytes,omitzero"`
+	GeneratedSHA256 string `json:"generated_sha256,omitempty"`
 }
 
 // Meta is what a transcript says about its session, beyond its turns.

@@ -83,7 +83,8 @@ func built(t *testing.T) (store.Store, store.Location, string) {
 }
 
 // TestEveryByte changes one byte at many places of every file of a session;
-// each change must be found.
+// each change must be found. One in the section that people write is said to
+// be theirs.
 func TestEveryByte(t *testing.T) {
 	s, loc, _ := built(t)
 	dir := s.SessionDir(loc.Project, loc.Dir)
@@ -107,7 +108,7 @@ func TestEveryByte(t *testing.T) {
 				return err
 			}
 			changes++
-			if r, err := verify.Session(context.Background(), s, loc); err == nil && r.OK {
+			if r, err := verify.Session(context.Background(), s, loc); err == nil && r.OK && !strings.Contains(r.Line(), "edited by hand") {
 				t.Errorf("%s: byte %d from %q to %q passes: %s", filepath.Base(path), at, raw[at], changed[at], r.Line())
 			}
 		}
