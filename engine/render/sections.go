@@ -43,7 +43,16 @@ func table(b *strings.Builder, heads ...string) {
 func number(n int64) string { return strconv.FormatInt(n, 10) }
 
 func (in Input) objective(runes int) string {
-	return "## Objective (verbatim)\n\n" + fenced(clip(Objective(in.M, in.D), runes)) + "\n"
+	text := clip(Objective(in.M, in.D), runes)
+	return "## Objective (verbatim)\n\n" + fenced(text) + quoteNote(text, runes) + "\n"
+}
+
+// quoteNote says that a quotation fills its room, and so may go on.
+func quoteNote(text string, runes int) string {
+	if !atLeast(text, runes) {
+		return ""
+	}
+	return "\nCut after " + strconv.Itoa(runes) + " characters; the whole is in `timeline.jsonl`.\n"
 }
 
 // firstPrompt shows the first real prompt where the objective is another.
@@ -52,7 +61,8 @@ func (in Input) firstPrompt(runes int) string {
 	if prompt == "" || prompt == Objective(in.M, in.D) {
 		return ""
 	}
-	return "## First prompt (verbatim)\n\n" + fenced(clip(prompt, runes)) + "\n"
+	text := clip(prompt, runes)
+	return "## First prompt (verbatim)\n\n" + fenced(text) + quoteNote(text, runes) + "\n"
 }
 
 func (in Input) state(runes int) string {
