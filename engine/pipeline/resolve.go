@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 
 	"handoffd/engine/fault"
 	"handoffd/engine/harness"
@@ -104,14 +105,14 @@ func label(f harness.Format, given string) string {
 }
 
 // tag finds a `--tag--` in a thread or directory name.
-var tag = regexp.MustCompile(`--([A-Za-z0-9._-]+?)--`)
+var tag = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`--([A-Za-z0-9._-]+?)--`) })
 
 // projectOf derives a project: the tag of the thread or, as the reference
 // does, of the source's directory; else the base name of the work tree that
 // the records name; else the harness.
 func projectOf(m session.Meta, parent, harness string) string {
 	for _, s := range []string{m.Thread, parent} {
-		if found := tag.FindStringSubmatch(s); found != nil && (s == m.Thread || m.CWD == "") {
+		if found := tag().FindStringSubmatch(s); found != nil && (s == m.Thread || m.CWD == "") {
 			if slug := store.Slug(found[1]); slug != "" {
 				return slug
 			}
@@ -172,7 +173,9 @@ func peek(f harness.Format, head []byte, meta session.Meta) session.Meta {
 	return meta
 }
 
-var uuid = regexp.MustCompile(`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`)
+var uuid = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`)
+})
 
 // locate finds where the session of t is, or where it is to be created. It
 // must be called under the session's lock. A session is reused where it now
@@ -197,7 +200,7 @@ func (b *Builder) locate(t target, path string) (loc store.Location, exists bool
 			s = 3
 		case b.readFrom(e, path):
 			s = 4
-		case uuid.MatchString(t.id) && b.moved(e):
+		case uuid().MatchString(t.id) && b.moved(e):
 			s = 1
 		}
 		if s > score {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 
 	"handoffd/engine/fault"
 	"handoffd/engine/safefile"
@@ -68,15 +69,15 @@ func (s Store) lock(key string) string {
 }
 
 var (
-	safeDir  = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.+-]{0,127}$`)
-	reserved = regexp.MustCompile(`(?i)^(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?$`)
-	unsafe   = regexp.MustCompile(`[^A-Za-z0-9_.+-]+`)
+	safeDir  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.+-]{0,127}$`) })
+	reserved = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)^(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?$`) })
+	unsafe   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^A-Za-z0-9_.+-]+`) })
 )
 
 // DirName returns the directory name for a session id: the id itself where it
 // is safe on every file system, else a readable form of it with a hash.
 func DirName(id string) string {
-	if safeDir.MatchString(id) && !reserved.MatchString(id) && !strings.HasSuffix(id, ".") {
+	if safeDir().MatchString(id) && !reserved().MatchString(id) && !strings.HasSuffix(id, ".") {
 		return id
 	}
 	return HashedDirName(id)
@@ -84,7 +85,7 @@ func DirName(id string) string {
 
 // HashedDirName returns a directory name for id that no other id has.
 func HashedDirName(id string) string {
-	readable := strings.Trim(unsafe.ReplaceAllString(id, "_"), "._-")
+	readable := strings.Trim(unsafe().ReplaceAllString(id, "_"), "._-")
 	if len(readable) > 48 {
 		readable = readable[:48]
 	}
@@ -99,7 +100,7 @@ func shortHash(s string) string {
 	return hex.EncodeToString(sum[:])[:10]
 }
 
-var notSlug = regexp.MustCompile(`[^a-z0-9._-]+`)
+var notSlug = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^a-z0-9._-]+`) })
 
 // Slug returns the directory name for a project: lower case, runs of anything
 // else than letters, digits, dot, underscore and dash as one dash, at most 48
@@ -108,7 +109,7 @@ var notSlug = regexp.MustCompile(`[^a-z0-9._-]+`)
 // content.
 func Slug(name string) string {
 	lower := strings.ToLower(name)
-	slug := strings.Trim(notSlug.ReplaceAllString(lower, "-"), "-")
+	slug := strings.Trim(notSlug().ReplaceAllString(lower, "-"), "-")
 	slug = strings.TrimLeft(slug, ".")
 	lost := false
 	for _, r := range lower {
@@ -120,7 +121,7 @@ func Slug(name string) string {
 		slug, lost = strings.TrimRight(slug[:48], "-."), true
 	}
 	slug = strings.TrimRight(slug, ".")
-	if reserved.MatchString(slug) {
+	if reserved().MatchString(slug) {
 		lost = true
 	}
 	if lost {

@@ -168,7 +168,7 @@ func (d *decoder) turn(c turn.Class, text string, m *session.Meta) turn.Turn {
 			t.Agent = "sidechain"
 		}
 	}
-	if !inside && r.session != "" && r.session != m.ID && uuidStem.MatchString(m.ID) {
+	if !inside && r.session != "" && r.session != m.ID && uuidStem().MatchString(m.ID) {
 		t.Session = r.session
 	}
 	return t

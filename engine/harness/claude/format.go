@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 
 	"handoffd/engine/harness"
 	"handoffd/engine/session"
@@ -27,8 +28,10 @@ func (Format) Traits() harness.Traits {
 }
 
 var (
-	uuidStem  = regexp.MustCompile(`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`)
-	agentStem = regexp.MustCompile(`^agent-[A-Za-z0-9_-]+$`)
+	uuidStem = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`)
+	})
+	agentStem = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^agent-[A-Za-z0-9_-]+$`) })
 )
 
 // Recognize implements harness.Format. The first line of a live file is
@@ -102,13 +105,13 @@ func (Format) Place(path string) bool {
 func (Format) About(path string, m *session.Meta) {
 	stem := strings.TrimSuffix(filepath.Base(path), ".jsonl")
 	switch {
-	case uuidStem.MatchString(stem):
+	case uuidStem().MatchString(stem):
 		m.ID = stem
-	case agentStem.MatchString(stem):
+	case agentStem().MatchString(stem):
 		m.ID, m.Kind = stem, "subagent"
 		parts := strings.Split(filepath.ToSlash(path), "/")
 		for i := len(parts) - 2; i > 0; i-- {
-			if parts[i] == "subagents" && uuidStem.MatchString(parts[i-1]) {
+			if parts[i] == "subagents" && uuidStem().MatchString(parts[i-1]) {
 				m.Parent = parts[i-1]
 				break
 			}
@@ -152,10 +155,10 @@ func keep(rel string, dir bool) bool {
 	}
 	for _, p := range parts[:len(parts)-1] {
 		if p == "subagents" {
-			return agentStem.MatchString(stem)
+			return agentStem().MatchString(stem)
 		}
 	}
-	return len(parts) == 2 && (uuidStem.MatchString(stem) || agentStem.MatchString(stem))
+	return len(parts) == 2 && (uuidStem().MatchString(stem) || agentStem().MatchString(stem))
 }
 
 // Bookkeeping implements harness.Prefixer: progress records grew to 144 MB a

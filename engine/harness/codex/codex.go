@@ -20,6 +20,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 
 	"handoffd/engine/harness"
 	"handoffd/engine/session"
@@ -108,10 +109,12 @@ func (Rollout) Stores(home string, getenv func(string) string) []harness.Store {
 
 // rollout matches the name of a session file. "rollout-… (1).jsonl" is a copy
 // that a file manager made (openai/codex#39853) and does not match.
-var rollout = regexp.MustCompile(`^rollout-.*?([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\.json(?:l(?:\.zst)?)?$`)
+var rollout = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^rollout-.*?([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\.json(?:l(?:\.zst)?)?$`)
+})
 
 func about(p string, m *session.Meta) {
-	if id := rollout.FindStringSubmatch(path.Base(filepath.ToSlash(p))); id != nil {
+	if id := rollout().FindStringSubmatch(path.Base(filepath.ToSlash(p))); id != nil {
 		m.ID = id[1]
 	}
 }
@@ -119,7 +122,7 @@ func about(p string, m *session.Meta) {
 // stored reports whether p is a session file in a Codex store.
 func stored(p string) bool {
 	p = filepath.ToSlash(p)
-	if !rollout.MatchString(path.Base(p)) {
+	if !rollout().MatchString(path.Base(p)) {
 		return false
 	}
 	dir := "/" + path.Dir(p) + "/"
@@ -141,7 +144,7 @@ func stores(home string, getenv func(string) string, ends ...string) []harness.S
 		if dir {
 			return true
 		}
-		if !rollout.MatchString(path.Base(rel)) {
+		if !rollout().MatchString(path.Base(rel)) {
 			return false
 		}
 		for _, end := range ends {

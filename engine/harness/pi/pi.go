@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 
 	"handoffd/engine/harness"
 	"handoffd/engine/session"
@@ -64,13 +65,13 @@ func (Tree) Record(obj []byte) bool {
 }
 
 // name matches a session file: the time, and the id.
-var name = regexp.MustCompile(`^\d{4}-\d\d-\d\dT[0-9-]+Z?_([0-9A-Za-z-]+)\.jsonl$`)
+var name = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d{4}-\d\d-\d\dT[0-9-]+Z?_([0-9A-Za-z-]+)\.jsonl$`) })
 
 // Place implements harness.Format.
 func (Tree) Place(p string) bool {
 	p = filepath.ToSlash(p)
 	dir := path.Base(path.Dir(p))
-	return name.MatchString(path.Base(p)) && (strings.HasPrefix(dir, "--") || dir == "sessions")
+	return name().MatchString(path.Base(p)) && (strings.HasPrefix(dir, "--") || dir == "sessions")
 }
 
 // About implements harness.Format.
@@ -84,7 +85,7 @@ func (Tree) About(p string, m *session.Meta) {
 func idOf(p string) string {
 	// A path in a header may come from another system.
 	p = strings.ReplaceAll(p, `\`, "/")
-	if id := name.FindStringSubmatch(path.Base(p)); id != nil {
+	if id := name().FindStringSubmatch(path.Base(p)); id != nil {
 		return id[1]
 	}
 	return ""

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"handoffd/engine/harness"
 	"handoffd/engine/session"
@@ -22,11 +23,13 @@ func (Format) Traits() harness.Traits {
 	return harness.Traits{Key: "text", Harness: "text", Container: harness.Lines, Identity: harness.BySource, Unlabelled: true}
 }
 
-var marker = regexp.MustCompile(`(?i)^#*\s*(user|human|assistant|ai|system|tool)\s*[:>]\s?`)
+var marker = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)^#*\s*(user|human|assistant|ai|system|tool)\s*[:>]\s?`)
+})
 
 // Recognize implements harness.Format.
 func (Format) Recognize(unit []byte) harness.Confidence {
-	if len(unit) < 4096 && marker.Match(unit) {
+	if len(unit) < 4096 && marker().Match(unit) {
 		return harness.Perhaps
 	}
 	return harness.No
@@ -75,7 +78,7 @@ func (d *decoder) Decode(unit []byte, at harness.Position, out *harness.Out) err
 		line = strings.TrimPrefix(line, "\ufeff")
 	}
 	line = strings.ReplaceAll(line, "\x00", "")
-	m := marker.FindStringSubmatchIndex(line)
+	m := marker().FindStringSubmatchIndex(line)
 	if m == nil {
 		if d.open.Class != "" {
 			d.open.Lines = append(d.open.Lines, line)
