@@ -144,7 +144,8 @@ func daemonFaults(l layer) []document.Fault {
 	}
 	s := settings{layers: []layer{l}, origin: map[string]string{}}
 	line := lookup[int64](&s, "limits.line_bytes", DefaultLineBytes)
-	pass := lookup[int64](&s, "limits.file_bytes_per_pass", DefaultFileBytesPerPass)
+	// One that nobody set grows with the line.
+	pass := lookup[int64](&s, "limits.file_bytes_per_pass", max(line, DefaultFileBytesPerPass))
 	if pass < line {
 		add("limits.file_bytes_per_pass", "%d is below limits.line_bytes %d", pass, line)
 	}

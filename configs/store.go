@@ -247,6 +247,9 @@ func (w found) decide(in Input) (string, RootSource, error) {
 	return root, RootDefault, err
 }
 
+// StoreDefaults are the values of a handoff.config.json that sets nothing.
+func StoreDefaults() Resolved { return found{}.resolved() }
+
 func (w found) resolved() Resolved {
 	s := &settings{layers: w.layers, origin: map[string]string{}}
 	r := Resolved{

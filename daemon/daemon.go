@@ -93,8 +93,8 @@ type Daemon struct {
 
 	mu      sync.RWMutex // guards what follows
 	present *generation
-	broken  error // of the last reload
-	known   map[string]bool
+	broken  error             // of the last reload
+	known   map[string]string // kind and text of each reason
 }
 
 // reload is a request to read the configuration again.
@@ -143,7 +143,7 @@ func Run(ctx context.Context, conf Config) error {
 	}
 	d := &Daemon{
 		conf: conf, store: store.Store{Root: settings.Store}, socket: path, started: time.Now(), level: new(slog.LevelVar),
-		stop: make(chan struct{}), reloads: make(chan reload), known: map[string]bool{},
+		stop: make(chan struct{}), reloads: make(chan reload), known: map[string]string{},
 	}
 	d.patience, d.impatient = context.WithCancel(context.Background())
 	defer d.impatient()
@@ -170,7 +170,7 @@ func Run(ctx context.Context, conf Config) error {
 }
 
 // serve answers and waits for what ends the daemon.
-func (d *Daemon) serve(ctx context.Context, listener net.Listener, signals <-chan os.Signal) error {
+func (d *Daemon) serve(ctx context.Context, listener *socket.Listener, signals <-chan os.Signal) error {
 	handler := server.New(server.Config{
 		Program: "handoffd", Store: d.store, Builder: d.builder, DaemonSettings: d.settings, Daemon: d, Log: d.log,
 		Settings: configs.Resolved{Root: d.store.Root, RootSource: configs.RootFlag, Schema: configs.StoreSchemaFile, LinkingEnabled: true},
@@ -181,12 +181,11 @@ func (d *Daemon) serve(ctx context.Context, listener net.Listener, signals <-cha
 	base, endAnswers := context.WithCancel(context.WithoutCancel(ctx))
 	defer endAnswers()
 	h.BaseContext = func(net.Listener) context.Context { return base }
-	failed := make(chan error, 1)
-	go func() { failed <- h.Serve(listener) }()
+	door := openDoor(d.socket, h, listener, d.log)
 
 	d.conf.Notify(systemd.SdNotifyReady)
 	d.log.Info("ready", logging.Version, control.ThisRelease().Version, logging.Socket, d.socket, "store", d.store.Root, logging.PID, os.Getpid())
-	cause := d.loop(ctx, signals, failed)
+	cause := d.loop(ctx, signals, door)
 
 	d.conf.Notify(systemd.SdNotifyStopping)
 	d.log.Info("ending", "cause", cause)
@@ -197,15 +196,16 @@ func (d *Daemon) serve(ctx context.Context, listener net.Listener, signals <-cha
 	if h.Shutdown(closing) != nil {
 		_ = h.Close()
 	}
-	_ = listener.Close()
-	if served := <-failed; err == nil && served != nil && !errors.Is(served, http.ErrServerClosed) {
+	if served := door.close(); err == nil && served != nil && !errors.Is(served, http.ErrServerClosed) {
 		err = fault.New(fault.Internal, "serve the socket: %w", served)
 	}
 	return err
 }
 
 // loop is the one select. It returns why the daemon ends.
-func (d *Daemon) loop(ctx context.Context, signals <-chan os.Signal, failed chan error) string {
+func (d *Daemon) loop(ctx context.Context, signals <-chan os.Signal, door *door) string {
+	tend := time.NewTicker(tendEvery)
+	defer tend.Stop()
 	monitor := time.NewTicker(monitorEvery)
 	defer monitor.Stop()
 	var watchdog <-chan time.Time
@@ -220,8 +220,8 @@ func (d *Daemon) loop(ctx context.Context, signals <-chan os.Signal, failed chan
 			return "context"
 		case <-d.stop:
 			return "stop"
-		case err := <-failed:
-			failed <- err
+		case err := <-door.failed:
+			door.failed <- err
 			return "server"
 		case s := <-signals:
 			if s != syscall.SIGHUP {
@@ -230,6 +230,8 @@ func (d *Daemon) loop(ctx context.Context, signals <-chan os.Signal, failed chan
 			_ = d.apply()
 		case r := <-d.reloads:
 			r.done <- d.apply()
+		case <-tend.C:
+			door.tend()
 		case <-monitor.C:
 			d.compare()
 		case <-watchdog:

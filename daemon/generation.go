@@ -114,6 +114,8 @@ func supported(c configs.Daemon) error {
 		key = "redact.enabled"
 	case c.Retention.QuarantineDays > 0:
 		key = "retention.quarantine_days"
+	case c.Limits.FileBytesPerPass != configs.DefaultFileBytesPerPass:
+		key = "limits.file_bytes_per_pass"
 	default:
 		return nil
 	}

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"net/http"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -61,7 +62,8 @@ func figures() []figure {
 		gauge("files", "Session files that the last sweep saw.", func(s status) float64 { return float64(s.Scan.Files) }),
 		total("captures", "Builds that found something new.", func(s status) float64 { return float64(s.Captures.Built) }),
 		total("captured_turns", "Turns captured.", func(s status) float64 { return float64(s.Captures.Turns) }),
-		total("unchanged", "Builds that found nothing new, and sources passed over.", func(s status) float64 { return float64(s.Captures.Skipped) }),
+		total("unchanged", "Builds that found nothing new.", func(s status) float64 { return float64(s.Captures.Skipped) }),
+		total("passed_over", "Sources that are of no use as they are.", func(s status) float64 { return float64(s.Captures.Passed) }),
 		total("capture_failures", "Captures that failed.", func(s status) float64 { return float64(s.Captures.Failed) }),
 	}
 }
@@ -81,7 +83,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	}
 	watched := prometheus.NewDesc("handoffd_source_directories", "Directories watched below a source.", []string{"harness", "mode", "root"}, nil)
 	for _, src := range s.Sources {
-		if m, err := prometheus.NewConstMetric(watched, prometheus.GaugeValue, float64(src.Dirs), src.Harness, src.Mode, src.Root); err == nil {
+		if m, err := prometheus.NewConstMetric(watched, prometheus.GaugeValue, float64(src.Dirs), src.Harness, src.Mode, strings.ToValidUTF8(src.Root, "\ufffd")); err == nil {
 			out <- m
 		}
 	}

@@ -58,7 +58,10 @@ func (d *Daemon) Status(context.Context) (control.StatusAnswer, error) {
 			a.Sessions.Damaged++
 		}
 	}
-	a.Degraded = d.reasons(s)
+	a.Degraded = []string{}
+	for _, r := range d.reasons(s) {
+		a.Degraded = append(a.Degraded, r.text)
+	}
 	if err != nil {
 		a.Degraded = append(a.Degraded, "the index cannot be read: "+err.Error())
 	}
@@ -69,23 +72,29 @@ func (d *Daemon) Status(context.Context) (control.StatusAnswer, error) {
 	return a, nil
 }
 
+// reason is something that is not right. Its kind stays the same while it
+// lasts; its text, which counts and quotes, need not.
+type reason struct{ kind, text string }
+
 // reasons says why the daemon is not healthy, as far as that costs nothing to
 // know.
-func (d *Daemon) reasons(s capture.Stats) []string {
-	out := []string{}
+func (d *Daemon) reasons(s capture.Stats) (out []reason) {
+	add := func(kind, format string, args ...any) {
+		out = append(out, reason{kind, fmt.Sprintf(format, args...)})
+	}
 	for _, w := range s.Watch {
 		switch {
 		case w.Truncated:
-			out = append(out, fmt.Sprintf("%s is seen in part: a limit hides the rest", w.Root))
+			add("truncated "+w.Root, "%s is seen in part: a limit hides the rest", w.Root)
 		case w.Mode == watch.ModePolling && w.Err != "", w.Mode == watch.ModeEvents && w.Err != "":
-			out = append(out, fmt.Sprintf("%s is %s: %s", w.Root, modeText(w.Mode), w.Err))
+			add(w.Mode+" "+w.Root, "%s is %s: %s", w.Root, modeText(w.Mode), w.Err)
 		}
 	}
 	for _, root := range sortedKeys(s.Sweep.Errs) {
-		out = append(out, fmt.Sprintf("%s cannot be read: %v", root, s.Sweep.Errs[root]))
+		add("root "+root, "%s cannot be read: %v", root, s.Sweep.Errs[root])
 	}
 	if s.Sweep.Unreadable > 0 {
-		out = append(out, fmt.Sprintf("%d file(s) or directories below the sources cannot be read", s.Sweep.Unreadable))
+		add("unreadable", "%d file(s) or directories below the sources cannot be read", s.Sweep.Unreadable)
 	}
 	stuck := 0
 	for _, f := range s.Failures {
@@ -95,15 +104,15 @@ func (d *Daemon) reasons(s capture.Stats) []string {
 		}
 	}
 	if stuck > 0 {
-		out = append(out, fmt.Sprintf("%d source(s) cannot be captured", stuck))
+		add("stuck", "%d source(s) cannot be captured", stuck)
 	}
 	if s.FoldErr != nil {
-		out = append(out, "the index cannot be written: "+s.FoldErr.Error())
+		add("index", "the index cannot be written: %v", s.FoldErr)
 	}
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	if d.broken != nil {
-		out = append(out, "the configuration was not applied: "+strings.Join(strings.Fields(d.broken.Error()), " "))
+		add("configuration", "the configuration was not applied: %s", strings.Join(strings.Fields(d.broken.Error()), " "))
 	}
 	return out
 }
@@ -127,18 +136,18 @@ func sortedKeys(m map[string]error) []string {
 // compare tells of reasons that came and went since the last call. It is
 // called from the loop alone.
 func (d *Daemon) compare() {
-	now := map[string]bool{}
-	for _, reason := range d.reasons(d.current().capturer.Stats()) {
-		now[reason] = true
-		if !d.known[reason] {
-			d.log.Warn("degraded", "reason", reason)
-			d.emit(control.Event{Type: control.EventDegraded, Detail: reason})
+	now := map[string]string{}
+	for _, r := range d.reasons(d.current().capturer.Stats()) {
+		now[r.kind] = r.text
+		if _, known := d.known[r.kind]; !known {
+			d.log.Warn("degraded", "reason", r.text)
+			d.emit(control.Event{Type: control.EventDegraded, Detail: r.text})
 		}
 	}
-	for reason := range d.known {
-		if !now[reason] {
-			d.log.Info("recovered", "reason", reason)
-			d.emit(control.Event{Type: control.EventRecovered, Detail: reason})
+	for kind, text := range d.known {
+		if _, still := now[kind]; !still {
+			d.log.Info("recovered", "reason", text)
+			d.emit(control.Event{Type: control.EventRecovered, Detail: text})
 		}
 	}
 	if len(now) > 0 != (len(d.known) > 0) {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
 	"handoffd/daemon/client"
@@ -38,6 +37,8 @@ func (p printed) Unwrap() error { return p.error }
 
 // run parses args, runs the verb and returns the exit status.
 func (a *app) run(ctx context.Context, args []string) int {
+	out := &stdout{Writer: a.out}
+	a.out = out
 	root := a.command()
 	root.SetArgs(args)
 	root.SetOut(a.out)
@@ -52,8 +53,45 @@ func (a *app) run(ctx context.Context, args []string) int {
 		}
 		a.made.Close()
 	}
-	a.fail(err, args)
+	switch {
+	case out.err == nil && ctx.Err() != nil && errors.Is(err, context.Canceled):
+		if a.json || asksJSON(args) {
+			p := control.ProblemOf(fault.New(fault.Internal, "interrupted"))
+			p.Exit = exitInterrupted
+			raw, _ := control.Encode(p)
+			_, _ = a.out.Write(append(raw, '\n'))
+		} else {
+			a.say("interrupted")
+		}
+		return exitInterrupted
+	case out.err == nil:
+		a.fail(err, args)
+	}
+	if out.err != nil {
+		// Whatever else there is to say, nobody has got the answer.
+		a.say("cannot write the answer: %v", out.err)
+		return fault.Internal.Exit()
+	}
 	return fault.ExitOf(err)
+}
+
+// exitInterrupted is what a shell reports of a program that SIGINT ended.
+const exitInterrupted = 130
+
+// stdout remembers that something could not be written: lines are printed
+// from many places, and only the end decides on the exit status.
+type stdout struct {
+	io.Writer
+	err error
+}
+
+// Write implements io.Writer.
+func (s *stdout) Write(p []byte) (int, error) {
+	n, err := s.Writer.Write(p)
+	if err != nil && s.err == nil {
+		s.err = err
+	}
+	return n, err
 }
 
 // usage makes what the command line parser complains of a usage error.
@@ -94,12 +132,7 @@ func document(err error) []byte {
 	if errors.As(err, &f) {
 		return f.Document
 	}
-	p := control.ProblemOf(err)
-	raw, err := json.Marshal(p)
-	if err != nil { // text that is not UTF-8
-		p.Detail, p.Hint = sanitize.Line(p.Detail), sanitize.Line(p.Hint)
-		raw, _ = json.Marshal(p)
-	}
+	raw, _ := control.Encode(control.ProblemOf(err)) // texts and numbers cannot fail
 	return append(raw, '\n')
 }
 
@@ -145,4 +178,11 @@ func call[A any](a *app, c *cobra.Command, verb string, q any, show func(A)) err
 }
 
 // terminal reports whether stdout is a terminal.
-func (a *app) terminal() bool { return logging.IsTerminal(a.out) }
+func (a *app) terminal() bool { return logging.IsTerminal(unwrapped(a.out)) }
+
+func unwrapped(w io.Writer) io.Writer {
+	if s, ok := w.(*stdout); ok {
+		return s.Writer
+	}
+	return w
+}

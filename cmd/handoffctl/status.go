@@ -106,7 +106,7 @@ func statusLines(s control.StatusAnswer) []string {
 		out = append(out, fmt.Sprintf("scan     %d session files at %s, in %s", s.Scan.Files, s.Scan.Last, duration(s.Scan.TookMS)))
 	}
 	c := s.Captures
-	out = append(out, fmt.Sprintf("captures %d built, %d turns, %d unchanged, %d failed, last %s", c.Built, c.Turns, c.Skipped, c.Failed, or(c.Last, "none")))
+	out = append(out, fmt.Sprintf("captures %d built, %d turns, %d unchanged, %d passed over, %d failed, last %s", c.Built, c.Turns, c.Skipped, c.Passed, c.Failed, or(c.Last, "none")))
 	for _, e := range s.Errors {
 		out = append(out, fmt.Sprintf("error    %s: %s (attempt %d, next %s)", e.Key, sanitize.Line(e.Err), e.Attempts, or(e.Next, "when it changes")))
 	}

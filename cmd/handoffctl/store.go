@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 
-	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
 	"handoffd/daemon/control"
@@ -25,7 +24,7 @@ func (a *app) config() *cobra.Command {
 					return
 				}
 				for _, v := range r.Values {
-					text, err := json.Marshal(v.Value)
+					text, err := control.Encode(v.Value)
 					if err != nil {
 						text = fmt.Append(nil, v.Value)
 					}

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 
-	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
 	"handoffd/daemon/control"
@@ -36,7 +35,7 @@ func (a *app) version() *cobra.Command {
 				}
 			}
 			if a.json {
-				raw, err := json.Marshal(v)
+				raw, err := control.Encode(v)
 				if err != nil {
 					return fault.New(fault.Internal, "encode the version: %w", err)
 				}

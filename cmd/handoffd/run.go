@@ -90,8 +90,10 @@ func (p *program) version() *cobra.Command {
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			r := control.ThisRelease()
-			_, err := fmt.Fprintln(p.out, strings.TrimSpace(fmt.Sprintf("handoffd %s %s", r.Version, r.Go)))
-			return err
+			if _, err := fmt.Fprintln(p.out, strings.TrimSpace(fmt.Sprintf("handoffd %s %s", r.Version, r.Go))); err != nil {
+				return fault.New(fault.Internal, "write the version: %w", err)
+			}
+			return nil
 		},
 	}
 }

@@ -6,13 +6,16 @@ package capture
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"handoffd/daemon/control"
 	"handoffd/daemon/schedule"
+	"handoffd/engine/fault"
 	"handoffd/engine/pipeline"
 	"handoffd/engine/store"
 	"handoffd/watch"
@@ -152,24 +155,50 @@ func (c *Capturer) Poke(ctx context.Context, paths []string, wait bool) error {
 }
 
 func (c *Capturer) pokeAll(ctx context.Context, wait bool) error {
-	done := make(chan []string, 1)
+	done := make(chan swept, 1)
 	c.sweeper.ask(request{now: true, all: true, done: done})
 	if !wait {
 		return nil
 	}
+	var found swept
 	select {
-	case due := <-done:
-		for _, p := range due {
-			// One source that cannot be captured is no reason not to wait
-			// for the others; status tells of it.
-			if err := c.wait(ctx, p); err != nil && ctx.Err() != nil {
-				return err
-			}
-		}
-		return nil
+	case found = <-done:
+	case <-c.sweeper.ended:
+		return schedule.ErrStopped
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	// What the sweep did not find to be new can be under way all the same.
+	due := found.due
+	for _, key := range c.sched.Open() {
+		if _, payload := parsePayloadKey(key); !payload {
+			if !c.sched.Hasten(key) {
+				return schedule.ErrStopped
+			}
+			due = append(due, key)
+		}
+	}
+	slices.Sort(due)
+	failed, first := found.failed, found.err
+	for _, p := range slices.Compact(due) {
+		// One source that cannot be captured is no reason not to wait for the
+		// others. One that is passed over is no failure here: nobody named it.
+		err := c.sched.Wait(ctx, p)
+		switch {
+		case err == nil:
+		case ctx.Err() != nil, errors.Is(err, schedule.ErrStopped):
+			return err
+		default:
+			failed = append(failed, control.Failed{Key: KeyText(p), Err: err.Error(), Attempts: 1})
+			if first == nil {
+				first = err
+			}
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	return control.NotCaptured(fault.New(fault.Internal, "%d source(s) cannot be captured: %s: %w", len(failed), failed[0].Key, first), failed)
 }
 
 // wait returns when what is marked for a source is captured, with the reason

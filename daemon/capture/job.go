@@ -71,7 +71,7 @@ func (c *Capturer) capture(ctx context.Context, path string) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		c.table.drop(path)
-		return nil
+		return c.gone(ctx, path)
 	case err != nil:
 		return fault.New(fault.Internal, "look at the source: %w", err)
 	}
@@ -100,18 +100,40 @@ func (c *Capturer) capture(ctx context.Context, path string) error {
 	return nil
 }
 
+// gone tells the session of a source that is gone. It looks twice, the second
+// time behind all that changed: a harness that moves or compresses a file is
+// then seen under the new name first.
+func (c *Capturer) gone(ctx context.Context, path string) error {
+	at, first, captured := c.table.miss(path)
+	switch {
+	case !captured:
+		return nil
+	case first:
+		c.sched.Add(path, time.Now().Add(c.conf.Quiet))
+		return nil
+	}
+	if err := c.conf.Builder.SourceGone(ctx, at, path); err != nil {
+		return err
+	}
+	c.table.bury(path)
+	c.folder.kick()
+	c.conf.Log.Info("the source is gone", logging.Path, path, logging.Project, at.Project)
+	return nil
+}
+
 // pass notes that a source is of no use as it is.
 func (c *Capturer) pass(path string, s stamp, why error) {
 	if c.table.settle(path, s, why) {
 		return
 	}
-	c.tally.skipped.Add(1)
+	c.tally.passed.Add(1)
 	c.conf.Log.Debug("passed over", logging.Path, path, logging.Err, why)
 	c.conf.Emit(control.Event{Type: control.EventSkipped, Source: path, Detail: why.Error()})
 }
 
 // note tells of a build, and sees to what it left to be done.
 func (c *Capturer) note(path string, r *pipeline.Result) {
+	c.table.lives(path, r.Location)
 	if r.PayloadStale {
 		c.tally.restless(payloadKey(r.Location), time.Now())
 		c.sched.Add(payloadKey(r.Location), time.Now().Add(rest))
@@ -188,7 +210,13 @@ func (c *Capturer) restore(ctx context.Context) {
 		}
 		c.tally.count(l, m)
 		for _, s := range m.Sources {
-			if at, ok := stampIn(s); ok && !s.Gone {
+			if s.Gone {
+				continue
+			}
+			c.table.lives(s.Path, l)
+			if _, err := os.Lstat(s.Path); errors.Is(err, fs.ErrNotExist) {
+				c.sched.Changed(s.Path)
+			} else if at, ok := stampIn(s); ok {
 				c.table.restore(s.Path, at)
 			}
 		}

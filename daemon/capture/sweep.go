@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"handoffd/daemon/control"
 	"handoffd/daemon/logging"
 	"handoffd/watch"
 )
@@ -22,7 +23,14 @@ type request struct {
 	// all makes due what changed before and is not captured yet, too.
 	all bool
 	// done is told what was made due, if it is not nil; it is buffered.
-	done chan []string
+	done chan swept
+}
+
+// swept is what a sweep that was asked for came to.
+type swept struct {
+	due    []string
+	failed []control.Failed // roots that could not be walked
+	err    error            // of the first of them
 }
 
 // sweeper looks at every file now and then, and whenever a hint says that
@@ -30,6 +38,8 @@ type request struct {
 type sweeper struct {
 	c    *Capturer
 	wake chan struct{} // buffered by one
+	// ended is closed when no more requests are answered.
+	ended chan struct{}
 
 	mu    sync.Mutex // guards what follows
 	asked []request
@@ -37,7 +47,7 @@ type sweeper struct {
 }
 
 func newSweeper(c *Capturer) *sweeper {
-	return &sweeper{c: c, wake: make(chan struct{}, 1), last: Sweep{Errs: map[string]error{}}}
+	return &sweeper{c: c, wake: make(chan struct{}, 1), ended: make(chan struct{}), last: Sweep{Errs: map[string]error{}}}
 }
 
 // ask never blocks. Requests that one sweep can answer are answered by one.
@@ -64,6 +74,7 @@ const (
 )
 
 func (s *sweeper) run(ctx context.Context) {
+	defer close(s.ended)
 	s.sweep(ctx, request{})
 	next := time.NewTimer(s.pause())
 	defer next.Stop()
@@ -148,7 +159,9 @@ func (s *sweeper) sweep(ctx context.Context, r request) {
 		}
 	}
 	if r.all {
-		changed = s.c.table.pending()
+		// A run that ends just now can have settled an older version of what
+		// is new: then the table does not have it as pending.
+		changed = append(changed, s.c.table.pending()...)
 	}
 	paths := s.schedule(changed, r.now)
 	s.mu.Lock()
@@ -158,8 +171,13 @@ func (s *sweeper) sweep(ctx context.Context, r request) {
 	}
 	s.mu.Unlock()
 	s.c.conf.Log.Debug("swept", logging.Root, r.root, logging.Count, files, "changed", len(changed), logging.Took, time.Since(began))
-	if r.done != nil {
-		r.done <- paths
+	if r.done != nil && ctx.Err() == nil {
+		out := swept{due: paths}
+		for _, root := range slices.Sorted(maps.Keys(errs)) {
+			out.failed = append(out.failed, control.Failed{Key: root, Err: errs[root].Error(), Attempts: 1})
+			out.err = cmp.Or(out.err, errs[root])
+		}
+		r.done <- out
 	}
 }
 
@@ -172,7 +190,11 @@ func (s *sweeper) walk(ctx context.Context, root watch.Root) ([]found, watch.Sum
 		}
 	})
 	if err == nil && !sum.Truncated && sum.Unreadable == 0 {
-		s.c.table.lose(sum.Real)
+		// What is gone may come up under another name: the rest that every
+		// change gets lets that be seen first.
+		for _, path := range s.c.table.lose(sum.Real) {
+			s.c.sched.Changed(path)
+		}
 	}
 	return list, sum, err
 }

@@ -10,6 +10,7 @@ import (
 
 	"handoffd/engine/safefile"
 	"handoffd/engine/session"
+	"handoffd/engine/store"
 )
 
 // stamp tells versions of a file apart, without reading it.
@@ -53,9 +54,20 @@ type Table struct {
 	todo, left int // of the first scan
 	number     int // of the present sweep
 	swept      map[string]bool
+	homes      map[string]home
 }
 
-func newTable() *Table { return &Table{rows: map[string]row{}, swept: map[string]bool{}} }
+// home is the session that a file was captured into. It is remembered when
+// the file is gone, until the session's manifest says so.
+type home struct {
+	at store.Location
+	// missed says that the file was looked for in vain once.
+	missed bool
+}
+
+func newTable() *Table {
+	return &Table{rows: map[string]row{}, swept: map[string]bool{}, homes: map[string]home{}}
+}
 
 // begin begins a sweep. There is one at a time, but for the one at the end.
 func (t *Table) begin() {
@@ -178,8 +190,37 @@ func (t *Table) firstSweep(root string) bool {
 	return first
 }
 
-// lose drops the rows below a root that a whole walk did not see.
-func (t *Table) lose(root string) {
+// lives notes the session that a file was captured into.
+func (t *Table) lives(path string, at store.Location) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.homes[path] = home{at: at}
+}
+
+// miss notes that a file is gone. It returns the session that has to be told,
+// if there is one, and whether this is the first look that missed it.
+func (t *Table) miss(path string) (at store.Location, first, captured bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	h, ok := t.homes[path]
+	if !ok {
+		return h.at, false, false
+	}
+	first, h.missed = !h.missed, true
+	t.homes[path] = h
+	return h.at, first, true
+}
+
+// bury forgets a file whose session has been told that it is gone.
+func (t *Table) bury(path string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.homes, path)
+}
+
+// lose drops the rows below a root that a whole walk did not see, and lists
+// the captured files below it that are gone.
+func (t *Table) lose(root string) (gone []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for path, r := range t.rows {
@@ -191,6 +232,12 @@ func (t *Table) lose(root string) {
 		}
 		delete(t.rows, path)
 	}
+	for path := range t.homes {
+		if _, seen := t.rows[path]; !seen && within(path, root) {
+			gone = append(gone, path)
+		}
+	}
+	return gone
 }
 
 func (t *Table) progress() (initial bool, done, todo int) {

@@ -12,7 +12,7 @@ import (
 
 // tally counts what was done.
 type tally struct {
-	captures, skipped, turns, damage, failed counter
+	captures, skipped, passed, turns, damage, failed counter
 
 	mu   sync.Mutex // guards what follows
 	last time.Time
@@ -108,7 +108,7 @@ func (t *tally) payloads() int {
 
 func (t *tally) fill(s *Stats) {
 	s.Captures = control.Captures{
-		Built: t.captures.Load(), Skipped: t.skipped.Load(), Turns: t.turns.Load(), Damage: t.damage.Load(), Failed: t.failed.Load(),
+		Built: t.captures.Load(), Skipped: t.skipped.Load(), Passed: t.passed.Load(), Turns: t.turns.Load(), Damage: t.damage.Load(), Failed: t.failed.Load(),
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

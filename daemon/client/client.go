@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -90,6 +91,9 @@ func (c *Client) Call(ctx context.Context, verb string, q, into any) ([]byte, er
 	}
 	defer res.Close()
 	raw, err := io.ReadAll(res)
+	if err != nil && ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
 	if err != nil {
 		return nil, fault.New(fault.Unreachable, "the answer broke off: %w", err)
 	}
@@ -109,7 +113,10 @@ func (c *Client) Open(ctx context.Context, verb string, q any, accept string) (i
 	if !control.Get[verb] {
 		var err error
 		if body, err = json.Marshal(q); err != nil {
-			return nil, fault.New(fault.Usage, "the request cannot be encoded: %w", err)
+			// JSON has no bytes that are not UTF-8, and another name in their
+			// place would mean another file.
+			return nil, fault.New(fault.Usage, "a name in the request is not valid UTF-8: %w", err).
+				WithHint("name a symbolic link to the file; the daemon captures it by itself")
 		}
 	}
 	path := control.Prefix + verb
@@ -121,8 +128,16 @@ func (c *Client) Open(ctx context.Context, verb string, q any, accept string) (i
 		return nil, err
 	}
 	for {
-		res, err := c.send(ctx, to, path, body, accept)
+		err := c.awake(ctx, to)
+		var res *http.Response
+		if err == nil {
+			res, err = c.send(ctx, to, path, body, accept)
+		}
 		switch {
+		case err == nil && res.StatusCode >= 300 && ctx.Err() != nil:
+			// What a verb says that was cut off says nothing.
+			res.Body.Close()
+			return nil, ctx.Err()
 		case err == nil && res.StatusCode == http.StatusMisdirectedRequest && to.fallback:
 			res.Body.Close()
 		case err == nil && res.StatusCode >= 300:
@@ -137,6 +152,30 @@ func (c *Client) Open(ctx context.Context, verb string, q any, accept string) (i
 			return nil, err
 		}
 	}
+}
+
+// answerWait is how long a daemon may take to say that it is there. What it is
+// asked for after that may take as long as it needs.
+const answerWait = 2 * time.Second
+
+// awake returns when the daemon has answered anything at all: one that is
+// stopped still has its connections accepted by the kernel.
+func (c *Client) awake(ctx context.Context, to target) error {
+	if !to.remote {
+		return nil
+	}
+	to.store = ""
+	ctx, cancel := context.WithTimeout(ctx, answerWait)
+	defer cancel()
+	res, err := c.send(ctx, to, control.Prefix+control.Version, nil, control.ContentJSON)
+	if err == nil {
+		_, err = io.Copy(io.Discard, res.Body)
+		res.Body.Close()
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fault.New(fault.Unreachable, "the daemon does not answer within %v", answerWait)
+	}
+	return err
 }
 
 func (c *Client) send(ctx context.Context, to target, path string, body []byte, accept string) (*http.Response, error) {

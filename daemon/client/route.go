@@ -33,7 +33,9 @@ type target struct {
 	named bool
 	// status is asked: then nobody there is an answer of its own.
 	status bool
-	store  string // that the daemon must serve, "" for any
+	// here says that the verb works without a daemon.
+	here  bool
+	store string // that the daemon must serve, "" for any
 }
 
 // explain turns the error of a call that did not get through into a fault.
@@ -47,10 +49,13 @@ func (t target) explain(err error) error {
 		return err
 	}
 	var known *fault.Error
-	if errors.As(err, &known) {
-		return known
+	if !errors.As(err, &known) {
+		known = fault.New(fault.Unreachable, "the daemon does not answer: %w", cause(err))
 	}
-	return fault.New(fault.Unreachable, "the daemon does not answer: %w", cause(err)).WithHint("--local works without it")
+	if known.Kind == fault.Unreachable && known.Hint == "" && t.here {
+		known = known.WithHint("--local works without it")
+	}
+	return known
 }
 
 // cause strips what net/http puts around an error.
@@ -73,7 +78,7 @@ func (c *Client) route(verb string) (target, error) {
 		return c.here()
 	}
 	named := c.opt.Socket != ""
-	t := target{remote: true, named: named, status: verb == control.Status, fallback: !named && where != thereOnly}
+	t := target{remote: true, named: named, status: verb == control.Status, here: where != thereOnly, fallback: !named && where != thereOnly}
 	if where != thereOnly {
 		if named {
 			// The user named the daemon. Only a store named as plainly can
@@ -108,6 +113,9 @@ func (c *Client) resolve() (configs.Resolved, error) {
 	if c.settings == nil {
 		r, err := configs.Resolve(configs.Input{CWD: c.opt.CWD, RootFlag: c.opt.Root, Getenv: c.opt.Getenv, HomeDir: c.opt.Home})
 		if err != nil {
+			return r, err
+		}
+		if err := supported(r); err != nil {
 			return r, err
 		}
 		c.settings = &r
@@ -190,6 +198,9 @@ func (c *Client) Remote(ctx context.Context, verb string, into any) error {
 		return err
 	}
 	t := target{http: h, remote: true, named: c.opt.Socket != ""}
+	if err := c.awake(ctx, t); err != nil {
+		return t.explain(err)
+	}
 	res, err := c.send(ctx, t, control.Prefix+verb, nil, control.ContentJSON)
 	if err != nil {
 		return t.explain(err)

@@ -45,6 +45,18 @@ func (p Problem) Err() *fault.Error {
 	return &fault.Error{Kind: k, Msg: detail, Hint: p.Hint}
 }
 
+// Uncaptured is the failure of a poke that waited: what it waited for in vain.
+type Uncaptured struct {
+	error
+	Failed []Failed
+}
+
+// NotCaptured returns err with the sources that it is about.
+func NotCaptured(err error, failed []Failed) error { return &Uncaptured{err, failed} }
+
+// Unwrap returns the failure.
+func (u *Uncaptured) Unwrap() error { return u.error }
+
 // statusError gives a failure another HTTP status than its kind's.
 type statusError struct {
 	error

@@ -80,7 +80,8 @@ type Scan struct {
 // Captures count what was done since the start.
 type Captures struct {
 	Built   int64  `json:"built"`
-	Skipped int64  `json:"skipped"`
+	Skipped int64  `json:"skipped"`     // nothing new
+	Passed  int64  `json:"passed_over"` // of no use as they are: no turns, or no transcript
 	Turns   int64  `json:"turns"`
 	Damage  int64  `json:"damage"`
 	Failed  int64  `json:"failed"`
@@ -133,6 +134,7 @@ type PokeAnswer struct {
 	OK      bool     `json:"ok"`
 	Action  string   `json:"action"` // poked, or stored after a wait
 	Sources []string `json:"sources"`
+	Failed  []Failed `json:"failed,omitempty"` // what a wait was in vain for
 }
 
 // The actions of a poke.

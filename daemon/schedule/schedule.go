@@ -101,6 +101,20 @@ func (s *Scheduler) Add(key string, notBefore time.Time) bool {
 	return s.mark(key, background, notBefore)
 }
 
+// Hasten makes key due at once as Now does, unless nothing is pending for it:
+// a run under way that covers every mark is not followed by another. It
+// returns as Changed does.
+func (s *Scheduler) Hasten(key string) bool {
+	s.mu.Lock()
+	ok := !s.m.closed
+	if j := s.m.jobs[key]; ok && j != nil && j.pending() {
+		s.m.mark(key, poked, time.Now(), time.Time{})
+	}
+	s.mu.Unlock()
+	s.nudge()
+	return ok
+}
+
 func (s *Scheduler) mark(key string, c class, notBefore time.Time) bool {
 	s.mu.Lock()
 	ok := s.m.mark(key, c, time.Now(), notBefore)

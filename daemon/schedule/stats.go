@@ -35,6 +35,21 @@ func (s *Scheduler) Stats() Stats {
 	return st
 }
 
+// Open lists the keys with a mark that no finished run covers, background and
+// running ones included, in the order of their names.
+func (s *Scheduler) Open() []string {
+	s.mu.Lock()
+	var list []string
+	for _, j := range s.m.jobs {
+		if j.done < j.marked || j.pending() {
+			list = append(list, j.key)
+		}
+	}
+	s.mu.Unlock()
+	slices.Sort(list)
+	return list
+}
+
 // Failure is a key whose last run failed.
 type Failure struct {
 	Key      string

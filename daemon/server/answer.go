@@ -45,7 +45,7 @@ func decode(body []byte, q any) error {
 }
 
 func writeJSON(w http.ResponseWriter, status int, a any) error {
-	raw, err := json.Marshal(a, json.Deterministic(true), jsontext.EscapeForHTML(false))
+	raw, err := control.Encode(a)
 	if err != nil {
 		return fault.New(fault.Internal, "encode the answer: %w", err)
 	}
@@ -67,11 +67,7 @@ func (p *partial) Unwrap() error { return p.error }
 // writeProblem answers a failure.
 func writeProblem(w http.ResponseWriter, err error) {
 	p := control.ProblemOf(err)
-	doc, encodeErr := json.Marshal(p)
-	if encodeErr != nil { // text that is not UTF-8
-		p.Detail, p.Hint = p.Title, ""
-		doc, _ = json.Marshal(p)
-	}
+	doc, _ := control.Encode(p) // texts and numbers cannot fail
 	var half *partial
 	if errors.As(err, &half) {
 		doc = join(doc, half.answer)
@@ -83,7 +79,7 @@ func writeProblem(w http.ResponseWriter, err error) {
 
 // join puts the members of answer, but for "ok", behind those of doc.
 func join(doc []byte, answer any) []byte {
-	raw, err := json.Marshal(answer)
+	raw, err := control.Encode(answer)
 	if err != nil {
 		return doc
 	}

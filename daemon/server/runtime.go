@@ -2,11 +2,10 @@ package server
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"os"
 	"strconv"
-
-	"github.com/go-json-experiment/json"
 
 	"handoffd/daemon/control"
 	"handoffd/engine/fault"
@@ -48,7 +47,12 @@ func (s *Server) poke(w http.ResponseWriter, r *http.Request, body []byte) error
 	if err != nil {
 		return err
 	}
-	if err := s.Daemon.Poke(r.Context(), paths, q.Wait); err != nil {
+	err = s.Daemon.Poke(r.Context(), paths, q.Wait)
+	var vain *control.Uncaptured
+	switch {
+	case errors.As(err, &vain):
+		return &partial{err, control.PokeAnswer{Action: control.Poke, Sources: paths, Failed: vain.Failed}}
+	case err != nil:
 		return err
 	}
 	if q.Wait {
@@ -128,9 +132,9 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, _ []byte) error 
 	flush := http.NewResponseController(w)
 	_ = flush.Flush()
 	for e := range list {
-		raw, err := json.Marshal(e)
+		raw, err := control.Encode(e)
 		if err != nil {
-			continue // text that is not UTF-8; the next one may be
+			return err
 		}
 		if _, err := w.Write(append(raw, '\n')); err != nil {
 			return nil // the client has gone

@@ -148,6 +148,16 @@ func (l *Listener) Refused() uint64 { return l.refused.Load() }
 // Accept is waiting for counts.
 func (l *Listener) Conns() int { return len(l.slots) }
 
+// Lost reports whether the path no longer leads to this socket, so that nobody
+// can find it.
+func (l *Listener) Lost() bool {
+	if l.path == "" {
+		return false
+	}
+	info, err := os.Lstat(l.path)
+	return errors.Is(err, fs.ErrNotExist) || err == nil && identify(info) != l.id
+}
+
 // Close implements net.Listener. It removes the socket file if that is still
 // the one Listen made. Connections stay open. A second Close does nothing.
 func (l *Listener) Close() error {

@@ -42,7 +42,8 @@ func (c *commit) run(ctx context.Context) (*Result, error) {
 	c.res.State.Meta.ForkedFrom, c.res.State.Meta.Kind = next.Meta.ForkedFrom, kindOf(c.res.State.Meta.Kind, next.Meta.Kind)
 
 	contract, edited, damaged := c.inspect()
-	changed := c.res.New > 0 || l.isNew() || edited || l.rebuilt != nil || labelsDiffer(&next, l.m) || c.sourceNews()
+	back := c.res.Source < len(l.m.Sources) && l.m.Sources[c.res.Source].Gone
+	changed := back || c.res.New > 0 || l.isNew() || edited || l.rebuilt != nil || labelsDiffer(&next, l.m) || c.sourceNews()
 	if !changed {
 		return c.upToDate(ctx, damaged)
 	}

@@ -525,6 +525,11 @@ func TestGone(t *testing.T) {
 		}
 	}
 	x.verify()
+	x.write(sessionFile, record(1, "one"))
+	x.build(sessionFile)
+	if gone() {
+		t.Fatal("still gone when it is back as it was")
+	}
 	x.write(sessionFile, append(record(1, "one"), record(2, "two")...))
 	x.build(sessionFile)
 	if gone() || fmt.Sprint(x.texts()) != "[one two]" {
