@@ -75,13 +75,37 @@ func Run(ctx context.Context, o Options) (err error) {
 		return fault.New(fault.Internal, "find the demonstration's directory: %w", err)
 	}
 	s := &show{Options: o, dir: dir, captured: make(chan control.Event, 64)}
-	return s.run(ctx)
+	// The path of a socket has little room, and temporary directories can be
+	// deep.
+	if s.run, err = runDir(dir); err != nil {
+		return err
+	}
+	defer os.RemoveAll(s.run)
+	return s.play(ctx)
+}
+
+// maxRunDir leaves room for the socket's name on every system.
+const maxRunDir = 80
+
+// runDir makes the directory of the socket: in dir, or where that is too long
+// in the system's own directory for temporary files.
+func runDir(dir string) (string, error) {
+	run := filepath.Join(dir, "run")
+	if len(run) <= maxRunDir {
+		return run, nil
+	}
+	run, err := os.MkdirTemp("/tmp", "handoffd-demo-")
+	if err != nil {
+		return "", fault.New(fault.Internal, "make a directory for the demonstration's socket: %w", err)
+	}
+	return run, nil
 }
 
 // show is one demonstration.
 type show struct {
 	Options
 	dir      string
+	run      string // directory of the socket
 	captured chan control.Event
 }
 
@@ -91,7 +115,7 @@ func (s *show) transcript() string {
 
 func (s *show) storeRoot() string { return filepath.Join(s.dir, "store") }
 
-func (s *show) run(ctx context.Context) error {
+func (s *show) play(ctx context.Context) error {
 	path := s.transcript()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fault.New(fault.Internal, "make the demonstration's home: %w", err)
@@ -129,7 +153,7 @@ func (s *show) daemon(ctx context.Context) error {
 	home := filepath.Join(s.dir, "home")
 	return daemon.Run(ctx, daemon.Config{
 		Input:     configs.DaemonInput{HomeDir: home, CWD: s.dir, Getenv: func(string) string { return "" }},
-		Socket:    filepath.Join(s.dir, "run", "handoffd.sock"),
+		Socket:    filepath.Join(s.run, "handoffd.sock"),
 		AllowRoot: true, Formats: s.Formats, Stderr: io.Discard,
 		Signals: make(chan os.Signal), Notify: func(string) {},
 		Load: func() (configs.Daemon, error) {
