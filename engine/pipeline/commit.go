@@ -190,24 +190,16 @@ func (c *commit) upToDate(ctx context.Context, damaged []string) (*Result, error
 
 // renderAgain writes the small renders of the committed revision again.
 func (b *Builder) renderAgain(l *loaded) error {
-	m := *l.m
 	var g safefile.Group
 	defer g.Discard()
-	if err := b.renders(&g, l.dir, &m, l.end, l.contract, l.m.ManifestSHA256); err != nil {
-		return err
-	}
-	return g.Commit()
-}
-
-// renders adds the small renders to the group and notes their hashes in m.
-// They are hashed with zeros where the manifest's own hash goes, which is
-// filled in when sha is not empty.
-func (b *Builder) renders(g *safefile.Group, dir string, m *session.Manifest, d *render.Digest, contract render.Contract, sha string) error {
-	files, err := b.smallRenders(m, d, contract)
+	files, err := b.smallRenders(l.m, l.end, l.contract)
 	if err != nil {
 		return err
 	}
-	return stamped(g, dir, files, sha)
+	if err := stamped(&g, l.dir, files, l.m.ManifestSHA256); err != nil {
+		return err
+	}
+	return g.Commit()
 }
 
 // stamped adds the renders to the group with the manifest's hash in its
@@ -283,22 +275,7 @@ func (c *commit) revise(ctx context.Context, next *session.Manifest, contract re
 	if err := store.WriteState(&g, l.dir, st, next); err != nil {
 		return nil, err
 	}
-	files, err := b.smallRenders(next, c.obs.digest, contract)
-	if err != nil {
-		return nil, err
-	}
-	next.Renders = nil
-	for _, f := range files {
-		next.Renders = append(next.Renders, f.artifact())
-	}
-	raw, err := session.Encode(next)
-	if err != nil {
-		return nil, err
-	}
-	if err := stamped(&g, l.dir, files, next.ManifestSHA256); err != nil {
-		return nil, err
-	}
-	if err := g.Replace(filepath.Join(l.dir, store.ManifestName), raw); err != nil {
+	if err := b.publish(&g, l.dir, next, c.obs.digest, contract); err != nil {
 		return nil, err
 	}
 	if err := b.Index.Mark(ctx, l.loc); err != nil {
@@ -321,6 +298,27 @@ func (c *commit) revise(ctx context.Context, next *session.Manifest, contract re
 		_ = safefile.Remove(filepath.Join(l.dir, l.m.State))
 	}
 	return c.committed(ctx, next, final, marks, decided, contract)
+}
+
+// publish adds the small renders and the sealed manifest of a revision to the
+// group, the manifest last: its rename is the commit.
+func (b *Builder) publish(g *safefile.Group, dir string, m *session.Manifest, d *render.Digest, contract render.Contract) error {
+	files, err := b.smallRenders(m, d, contract)
+	if err != nil {
+		return err
+	}
+	m.Renders = nil
+	for _, f := range files {
+		m.Renders = append(m.Renders, f.artifact())
+	}
+	raw, err := session.Encode(m)
+	if err != nil {
+		return err
+	}
+	if err := stamped(g, dir, files, m.ManifestSHA256); err != nil {
+		return err
+	}
+	return g.Replace(filepath.Join(dir, store.ManifestName), raw)
 }
 
 // describe fills in the next revision.

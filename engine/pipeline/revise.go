@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"strconv"
 
 	"handoffd/engine/fault"
 	"handoffd/engine/safefile"
@@ -67,26 +66,11 @@ func (b *Builder) recommit(l *loaded, next *session.Manifest) error {
 	if err := store.WriteState(&g, l.dir, st, next); err != nil {
 		return err
 	}
-	files, err := b.smallRenders(next, l.end, l.contract)
-	if err != nil {
-		return err
-	}
-	next.Renders = nil
-	for _, f := range files {
-		next.Renders = append(next.Renders, f.artifact())
-	}
-	raw, err := session.Encode(next)
-	if err != nil {
-		return err
-	}
-	if err := stamped(&g, l.dir, files, next.ManifestSHA256); err != nil {
-		return err
-	}
-	if err := g.Replace(filepath.Join(l.dir, store.ManifestName), raw); err != nil {
+	if err := b.publish(&g, l.dir, next, l.end, l.contract); err != nil {
 		return err
 	}
 	if err := g.Commit(); err != nil {
-		return fmt.Errorf("commit %s: revision %s: %w", next.Session, strconv.Itoa(next.Revisions), err)
+		return fmt.Errorf("commit %s: revision %d: %w", next.Session, next.Revisions, err)
 	}
 	if l.m.State != next.State {
 		_ = safefile.Remove(filepath.Join(l.dir, l.m.State))
