@@ -45,6 +45,18 @@ func (v *Value) Walk(raw []byte, read func(*Value)) (lenient bool, err error) {
 	return false, fmt.Errorf("%w: %w", errSyntax, err)
 }
 
+// Object is Walk for a unit that must be an object; another value is a
+// *Rejection.
+func (v *Value) Object(raw []byte, read func(*Value)) (lenient bool, err error) {
+	if len(raw) == 0 || raw[0] != '{' {
+		if _, err := v.Walk(raw, (*Value).Skip); err != nil {
+			return false, err
+		}
+		return false, &Rejection{ReasonNotObject}
+	}
+	return v.Walk(raw, read)
+}
+
 func (v *Value) walk(raw []byte, opts []jsontext.Options, read func(*Value)) error {
 	v.buf = *bytes.NewBuffer(raw)
 	v.err = nil

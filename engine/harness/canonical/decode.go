@@ -209,12 +209,9 @@ type decoder struct {
 // Decode implements harness.Decoder.
 func (d *decoder) Decode(unit []byte, at harness.Position, out *harness.Out) error {
 	l := &d.l
-	lenient, err := d.v.Walk(unit, l.read)
+	lenient, err := d.v.Object(unit, l.read)
 	if err != nil {
 		return err
-	}
-	if !l.object {
-		return &harness.Rejection{Reason: harness.ReasonNotObject}
 	}
 	out.Flagged = lenient
 	m := out.Meta

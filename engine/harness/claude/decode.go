@@ -76,14 +76,8 @@ func (d *decoder) deliverQueued(out *harness.Out) {
 
 // Decode implements harness.Decoder.
 func (d *decoder) Decode(unit []byte, _ harness.Position, out *harness.Out) error {
-	if len(unit) == 0 || unit[0] != '{' {
-		if _, err := d.v.Walk(unit, (*harness.Value).Skip); err != nil {
-			return err
-		}
-		return &harness.Rejection{Reason: harness.ReasonNotObject}
-	}
 	r := &d.rec
-	lenient, err := d.v.Walk(unit, r.read)
+	lenient, err := d.v.Object(unit, r.read)
 	if err != nil {
 		return err
 	}

@@ -73,12 +73,9 @@ func newDecoder(saved []byte, env harness.Env) (*decoder, error) {
 
 // Decode implements harness.Decoder.
 func (d *decoder) Decode(unit []byte, _ harness.Position, out *harness.Out) error {
-	lenient, err := d.value.Walk(unit, d.rec.read)
+	lenient, err := d.value.Object(unit, d.rec.read)
 	if err != nil {
 		return err
-	}
-	if !d.rec.object {
-		return &harness.Rejection{Reason: harness.ReasonNotObject}
 	}
 	d.turns, d.meta = d.turns[:0], out.Meta
 	out.Unknown = d.take(&d.rec)
