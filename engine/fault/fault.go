@@ -30,6 +30,12 @@ const (
 	Rejected
 	Degraded
 	Unsupported
+	Denied
+	NeedsAuth
+	NoCheckpoint
+	CorruptCheckpoint
+	Missing
+	GateRejected
 )
 
 // Row describes one kind for help texts, problem documents and exit codes.
@@ -47,6 +53,7 @@ var Table = []Row{
 	{Internal, "internal", 1, 500, "unexpected error"},
 	{Integrity, "integrity", 1, 409, "integrity check failed"},
 	{Unreachable, "unreachable", 1, 502, "nobody answers on the named socket"},
+	{GateRejected, "gate-rejected", 1, 422, "the handoff is not complete enough to hand on"},
 	{Degraded, "degraded", 1, 503, "the daemon is degraded"},
 	{Usage, "usage", 2, 400, "usage error"},
 	{Config, "config", 2, 400, "invalid configuration"},
@@ -54,11 +61,16 @@ var Table = []Row{
 	{Locked, "locked", 3, 423, "held by another process"},
 	{Ambiguous, "ambiguous", 3, 300, "more than one session matches"},
 	{NoDaemon, "no-daemon", 3, 503, "no daemon is running"},
+	{Missing, "missing", 3, 404, "a referenced path is missing"},
+	{Denied, "denied", 3, 403, "denied by the permission policy"},
 	{NotFound, "not-found", 4, 404, "no session matches"},
 	{NoTurns, "no-turns", 4, 422, "no usable turn"},
 	{Exists, "exists", 4, 409, "the target exists"},
 	{Unsupported, "unsupported", 4, 422, "not a known transcript"},
+	{NeedsAuth, "needs-auth", 4, 403, "needs an authorization that the permission policy does not give"},
+	{NoCheckpoint, "no-checkpoint", 4, 404, "no checkpoint to resume from"},
 	{Unparsable, "unparsable", 5, 422, "unparsable line"},
+	{CorruptCheckpoint, "corrupt-checkpoint", 5, 422, "checkpoint corrupt, or its seal does not match"},
 	{Rejected, "rejected", 6, 422, "evidence gate rejected"},
 }
 

@@ -1,0 +1,3 @@
+package permission
+
+const openFlags = 0
