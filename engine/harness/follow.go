@@ -90,6 +90,8 @@ func (f *Follower) Pass(r io.Reader, cur Cursor, meta *session.Meta, h Handler) 
 		err = p.lines(r)
 	case Document:
 		err = p.document(r)
+	case Rows:
+		err = p.rows(r)
 	}
 	return err
 }
@@ -247,6 +249,44 @@ func (p *pass) document(r io.Reader) error {
 	return p.settle()
 }
 
+// rows reads the lines of an export, which are whole.
+func (p *pass) rows(r io.Reader) error {
+	lr := newLineReader(r, 0, p.f.LineBytes, false)
+	for number := int64(0); ; {
+		l, err := lr.next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("read at %d: %w", lr.offset, err)
+		}
+		var refused *Rejection
+		switch {
+		case l.long:
+			err = p.h.Reject(Fragment{Offset: l.offset, Raw: l.raw, Reason: ReasonLong, More: !l.ended})
+		case len(l.raw) == 0:
+		default:
+			err = p.record(l.raw, Position{l.offset, number})
+			if errors.As(err, &refused) {
+				err = p.reject(l.raw, l.offset, refused.Reason)
+			} else if Syntax(err) {
+				err = p.reject(l.raw, l.offset, ReasonTorn)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		if l.ended {
+			number++
+		}
+	}
+	if err := p.settle(); err != nil {
+		return err
+	}
+	p.f.dirty = true
+	return p.flush()
+}
+
 // settle fixes the cursor and tells the handler.
 func (p *pass) settle() error {
 	state, err := p.f.dec.State()
@@ -254,7 +294,7 @@ func (p *pass) settle() error {
 		return fmt.Errorf("save decoder of %s: %w", p.f.Format.Traits().Key, err)
 	}
 	p.cur.Decoder = state
-	if p.f.Format.Traits().Container == Document {
+	if p.f.Format.Traits().Container.Whole() {
 		p.cur = Cursor{}
 	}
 	p.f.dirty = false

@@ -8,6 +8,7 @@ package harness
 import (
 	"errors"
 	"iter"
+	"path/filepath"
 
 	"handoffd/engine/session"
 	"handoffd/engine/turn"
@@ -24,7 +25,14 @@ const (
 	// Document is one value that is rewritten as a whole; any change is read
 	// again from the start.
 	Document
+	// Rows is one JSON object a line, made from a session of a Bundle. Rows
+	// change in place, so any change is read again from the start.
+	Rows
 )
+
+// Whole reports whether a source is read again from its start whenever it
+// changed, so that no position in it means anything.
+func (c Container) Whole() bool { return c == Document || c == Rows }
 
 // Confidence is how sure a format is that bytes are its own.
 type Confidence int
@@ -110,6 +118,35 @@ type Env struct {
 	// Session iterates the turns already captured of another session, in
 	// order; ok is false when the session is not in the store.
 	Session func(id string) (turns iter.Seq[turn.Turn], ok bool)
+	// Path is where the source is, absolute, or "" when nobody knows. Text of
+	// a transcript is never made a path, but may be held against this one.
+	Path string
+	// Beside reads a small file near the source; rel is slash-separated,
+	// starts at the source's directory and may climb out of it a few steps.
+	// It is for what a harness keeps in files of its own (a title, a working
+	// directory). A decoder must do without: the file may be missing, too
+	// large or half written, and is gone when the transcript travels.
+	Beside func(rel string) ([]byte, error)
+}
+
+// Name is the last element of Path, or "".
+func (e Env) Name() string {
+	if e.Path == "" {
+		return ""
+	}
+	return filepath.Base(e.Path)
+}
+
+// Near is Beside, or nothing when e has none or the file cannot be read.
+func (e Env) Near(rel string) []byte {
+	if e.Beside == nil {
+		return nil
+	}
+	data, err := e.Beside(rel)
+	if err != nil {
+		return nil
+	}
+	return data
 }
 
 // Lookup is Session, or nothing when e has none.

@@ -33,7 +33,8 @@ type Turn struct {
 	// Text is the body in valid UTF-8. It is never empty.
 	Text string
 
-	// ID is the harness's own id of the record, "" when it has none.
+	// ID is the harness's own id of the record, or the name that the format
+	// gives it where the harness has none; "" when there is neither.
 	ID string
 	// Source is the index of the source in the manifest's sources.
 	Source int
@@ -44,6 +45,11 @@ type Turn struct {
 	// Session is the record's own session id where it differs from the
 	// session that owns the source.
 	Session string
+	// Origin says where a turn comes from that another session had before: the
+	// place and seq that it had there where sessions were merged, and behind
+	// an @ its id in that session's history ("project/session#7@..."). It is
+	// "" for a turn that was read from a source.
+	Origin string
 	// Mark is a short word on how the turn stands to the rest: "rewound",
 	// "conflict", "approximate-time", "queued", "summary".
 	Mark string

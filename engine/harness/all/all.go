@@ -10,20 +10,44 @@ import (
 	"handoffd/engine/harness/canonical"
 	"handoffd/engine/harness/claude"
 	"handoffd/engine/harness/codex"
+	"handoffd/engine/harness/copilot"
+	"handoffd/engine/harness/crush"
+	"handoffd/engine/harness/cursor"
+	"handoffd/engine/harness/cursoride"
+	"handoffd/engine/harness/droid"
 	"handoffd/engine/harness/gemini"
+	"handoffd/engine/harness/goose"
+	"handoffd/engine/harness/kimi"
+	"handoffd/engine/harness/kiro"
+	"handoffd/engine/harness/opencode"
 	"handoffd/engine/harness/pi"
+	"handoffd/engine/harness/qwen"
 	"handoffd/engine/harness/text"
 )
 
 // formats are asked in this order; the ones that belong to no harness are
 // last.
 var formats = []harness.Format{
+	qwen.Tree{}, // before Claude Code, whose envelope it has
 	claude.Format{},
 	codex.Rollout{},
 	codex.Document{},
 	gemini.Log{},
 	gemini.Document{},
+	opencode.Database{},
+	opencode.Tree{},
+	opencode.Export{},
+	goose.Database{},
+	crush.Database{},
+	cursoride.Database{},
+	kiro.Database{},
 	pi.Tree{},
+	copilot.Events{},
+	cursor.Lines{},
+	droid.Log{},
+	kimi.Context{},
+	kimi.Wire{},
+	cursor.Text{}, // before plain text, whose roles it has
 	canonical.Format{},
 	text.Format{},
 }
@@ -89,6 +113,11 @@ func Detect(path string, head []byte, complete bool, hint string) (harness.Forma
 			}
 			switch f.Recognize(unit) {
 			case harness.Certain:
+				if f.Traits().Unlabelled {
+					if own := keeper(path, unit, want); own != nil {
+						return own, nil
+					}
+				}
 				return f, nil
 			case harness.Perhaps:
 				if perhaps == nil || perhaps.Traits().Container == harness.Lines && want == harness.JSONL {
@@ -107,7 +136,7 @@ func Detect(path string, head []byte, complete bool, hint string) (harness.Forma
 		}
 	}
 	for _, f := range formats {
-		if f.Place(path) && objects {
+		if f.Place(path) && objects == (f.Traits().Container != harness.Lines) {
 			return f, nil
 		}
 	}
@@ -116,4 +145,16 @@ func Detect(path string, head []byte, complete bool, hint string) (harness.Forma
 	}
 	return nil, fault.New(fault.Unsupported, "%s is not a transcript that any known format reads", path).
 		WithHint("name the format with --harness, or bring it into the canonical shape")
+}
+
+// keeper is the format of the harness that keeps its sessions where path is
+// and whose record the unit may be: lines of anybody's make can be a harness's
+// own in its own place. It is nil when there is none.
+func keeper(path string, unit []byte, container harness.Container) harness.Format {
+	for _, f := range formats {
+		if t := f.Traits(); !t.Unlabelled && t.Container == container && f.Place(path) && f.Record(unit) {
+			return f
+		}
+	}
+	return nil
 }

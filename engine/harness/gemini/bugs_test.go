@@ -1,7 +1,9 @@
 package gemini
 
 import (
+	"crypto/sha256"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"testing"
@@ -61,7 +63,15 @@ func TestBugs(t *testing.T) {
 				return m.Tokens == session.Tokens{Input: 6, CacheRead: 4, Output: 3, Context: 10}
 			}},
 		{"a rewind to nowhere", []string{first, message("u", "user", "go", ""), `{"$rewindTo":"zzz"}`},
-			[]string{"USER go", "approximate-time OTHER [rewound to before message zzz]"}, nil},
+			[]string{"USER go", "approximate-time OTHER [rewound to before message zzz, which is not here: all 1 turns before are taken back]"}, nil},
+		{"rewound twice, and once more what is gone", []string{first, message("u", "user", "go", ""), message("g", "gemini", "hi", done), message("v", "user", "no", ""), `{"$rewindTo":"v"}`,
+			message("w", "user", "so", ""), `{"$rewindTo":"g"}`, message("x", "user", "or", ""), `{"$rewindTo":"g"}`},
+			[]string{"USER go", "AGENT hi", "TOOL tool_call ls {}", "TOOL a", "USER no", "approximate-time OTHER [rewound to before message v: the 1 turns from v#... on are taken back]",
+				"USER so", "approximate-time OTHER [rewound to before message g: the 4 turns from g#... on are taken back]",
+				"USER or", "approximate-time OTHER [rewound to before message g: the turns from it on are taken back]"}, nil},
+		{"a patch masks a result and removes a message", []string{first, message("u", "user", "go", ""), message("g", "gemini", "hi", done),
+			`{"$patch":{"id":"g","toolCalls":[{"id":"c","result":null}]}}`, `{"$patch":{"removeIds":["u"],"orderIds":["g"]}}`},
+			[]string{"USER go", "AGENT hi", "TOOL tool_call ls {}", "TOOL a", "approximate-time OTHER [removed from the conversation: 1 messages, 1 turns: u]"}, nil},
 		{"a result repeated as a user message", []string{first, message("g", "gemini", "", done),
 			`{"id":"u","timestamp":"2026-05-01T09:33:00.000Z","type":"user","content":[{"functionResponse":{"id":"c","name":"ls","response":{"output":"a, again"}}}]}`},
 			[]string{"TOOL tool_call ls {}", "TOOL a"}, nil},
@@ -119,7 +129,7 @@ func TestBounds(t *testing.T) {
 	for i := range maxSeen {
 		lines = append(lines, message(fmt.Sprintf("m%d", i), "user", "go", ""))
 	}
-	d, err := newDecoder(nil)
+	d, err := newDecoder(nil, harness.Env{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,13 +184,45 @@ func TestPlaces(t *testing.T) {
 	if m != (session.Meta{}) {
 		t.Errorf("main session: %+v", m)
 	}
-	for p, want := range map[string]string{
-		"/h/.gemini/tmp/proj/chats/session-x.jsonl": "/h/.gemini/tmp/proj/.project_root",
-		"/h/.gemini/tmp/proj/chats/par/child.jsonl": "/h/.gemini/tmp/proj/.project_root",
-		"/elsewhere/session-x.jsonl":                "",
+}
+
+// TestWorkDir checks that the working directory is found in the files that
+// Gemini CLI keeps beside the sessions, and that nothing depends on them.
+func TestWorkDir(t *testing.T) {
+	const dir = "/home/dev/greeter"
+	hash := fmt.Sprintf("%x", sha256.Sum256([]byte(dir)))
+	list := `{"projects":{"/home/dev/other":"other","` + dir + `":"greeter"}}`
+	head := func(project string) string {
+		return `{"sessionId":"s","projectHash":"` + project + `","startTime":"2026-05-01T09:30:00.000Z","lastUpdated":"2026-05-01T09:30:00.000Z","directories":["/home/dev/listed"]}` + "\n"
+	}
+	for _, c := range []struct {
+		name, path, hash string
+		files            map[string]string
+		want             string
+	}{
+		{"the mark", "/h/.gemini/tmp/p/chats/session-x.jsonl", "h", map[string]string{"../.project_root": dir + "\n", "../../../projects.json": list}, dir},
+		{"the mark, a subagent", "/h/.gemini/tmp/p/chats/par/child.jsonl", "h", map[string]string{"../../.project_root": dir}, dir},
+		{"the list, by name", "/h/.gemini/tmp/greeter/chats/session-x.jsonl", "h", map[string]string{"../../../projects.json": list}, dir},
+		{"the list, by the directory's hash", "/h/.gemini/tmp/" + hash + "/chats/session-x.jsonl", "h", map[string]string{"../../../projects.json": list}, dir},
+		{"the list, by the session's hash", "/h/.gemini/tmp/p/chats/par/child.jsonl", hash, map[string]string{"../../../../projects.json": list}, dir},
+		{"neither", "/h/.gemini/tmp/p/chats/session-x.jsonl", "h", map[string]string{"../../../projects.json": list}, "/home/dev/listed"},
+		{"half written", "/h/.gemini/tmp/greeter/chats/session-x.jsonl", "h", map[string]string{"../../../projects.json": list[:60]}, "/home/dev/listed"},
+		{"stored elsewhere", "/x/session-x.jsonl", hash, map[string]string{"../.project_root": dir}, "/home/dev/listed"},
 	} {
-		if got := ProjectRoot(p); got != want {
-			t.Errorf("ProjectRoot(%q) = %q, want %q", p, got, want)
+		env := harness.Env{Path: c.path, Beside: func(rel string) ([]byte, error) {
+			data, ok := c.files[rel]
+			if !ok {
+				return nil, fs.ErrNotExist
+			}
+			return []byte(data), nil
+		}}
+		s := harnesstest.Sample{Data: []byte(head(c.hash) + message("u", "user", "go", "") + "\n")}
+		if got := harnesstest.Read(Log{}, env, s).End.CWD; got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+		doc := harnesstest.Sample{Data: []byte(strings.TrimSuffix(head(c.hash), "}\n") + `,"messages":[]}`)}
+		if got := harnesstest.Read(Document{}, env, doc).End.CWD; got != c.want {
+			t.Errorf("%s, a document: %q, want %q", c.name, got, c.want)
 		}
 	}
 }

@@ -19,7 +19,22 @@ type state struct {
 	// again with more.
 	Held *held  `json:"held,omitempty"`
 	Seen memory `json:"seen"`
+	// Live are the messages that a rewind can take back, oldest first.
+	Live []live `json:"live,omitempty"`
+	// Looked says that the working directory was looked for beside the file.
+	Looked bool `json:"looked,omitempty"`
 }
+
+// live is a message of the conversation: the hash of its id, and how many turns
+// it came to.
+type live struct {
+	ID    uint64 `json:"id,string"`
+	Turns int    `json:"n"`
+}
+
+// maxLive bounds the messages that a rewind is told to take back; of older ones
+// it says no number.
+const maxLive = 1024
 
 // held is a message that may still grow.
 type held struct {
@@ -35,14 +50,15 @@ const maxHeld = 1 << 20
 // decoder reads one log.
 type decoder struct {
 	state
+	env   harness.Env
 	value harness.Value
 	rec   record
 	turns []turn.Turn
 	meta  *session.Meta
 }
 
-func newDecoder(saved []byte) (*decoder, error) {
-	d := &decoder{}
+func newDecoder(saved []byte, env harness.Env) (*decoder, error) {
+	d := &decoder{env: env}
 	if len(saved) > 0 {
 		if err := json.Unmarshal(saved, &d.state); err != nil {
 			return nil, fmt.Errorf("gemini: %w", err)
@@ -81,14 +97,14 @@ func (d *decoder) State() ([]byte, error) { return json.Marshal(&d.state) }
 // take reads a record and returns its type if that is unknown.
 func (d *decoder) take(r *record) (unknown string) {
 	d.clock(r)
+	d.locate(r)
 	switch {
 	case r.hasRewind:
 		d.decide()
-		// Nothing is taken out of the archive; the turn says what happened.
-		d.turns = append(d.turns, turn.Turn{
-			TS: d.TS, Mark: approximate(d.TS), Class: turn.Other,
-			Text: "[rewound to before message " + plain.Text(r.rewindTo) + "]",
-		})
+		d.rewound(plain.Text(r.rewindTo))
+	case r.hasPatch:
+		d.decide()
+		d.removed(r.removed)
 	case r.hasSet:
 		d.about(r)
 		if len(r.checkpoint) > 0 {
@@ -115,6 +131,55 @@ func approximate(ts string) string {
 		return ""
 	}
 	return markApproximate
+}
+
+// rewound says what a rewind takes back. Nothing is taken out of the archive.
+func (d *decoder) rewound(to string) {
+	to = plain.Clip(to, 256)
+	text := "[rewound to before message " + to
+	turns, found := 0, -1
+	for i := len(d.Live) - 1; i >= 0; i-- {
+		turns += d.Live[i].Turns
+		if d.Live[i].ID == plain.Hash(to) {
+			found = i
+			break
+		}
+	}
+	switch {
+	case found >= 0:
+		text += fmt.Sprintf(": the %d turns from %s#... on are taken back]", turns, to)
+		d.Live = d.Live[:found]
+	case d.Seen.holds(plain.Hash(to)):
+		text += ": the turns from it on are taken back]"
+		d.Live = nil
+	default:
+		// Gemini CLI forgets everything then.
+		text += fmt.Sprintf(", which is not here: all %d turns before are taken back]", turns)
+		d.Live = nil
+	}
+	d.note(text)
+}
+
+// removed says what a patch takes out of the conversation.
+func (d *decoder) removed(ids []string) {
+	if len(ids) == 0 {
+		return
+	}
+	turns := 0
+	for _, id := range ids {
+		for i := range d.Live {
+			if d.Live[i].ID == plain.Hash(plain.Clip(plain.Text(id), 256)) {
+				turns += d.Live[i].Turns
+				d.Live = append(d.Live[:i], d.Live[i+1:]...)
+				break
+			}
+		}
+	}
+	d.note(fmt.Sprintf("[removed from the conversation: %d messages, %d turns: %s]", len(ids), turns, plain.Clip(plain.Text(strings.Join(ids, ", ")), 2048)))
+}
+
+func (d *decoder) note(text string) {
+	d.turns = append(d.turns, turn.Turn{TS: d.TS, Mark: approximate(d.TS), Class: turn.Other, Text: text})
 }
 
 // clock notes the times of a record.
@@ -191,9 +256,26 @@ func (d *decoder) decide() {
 		d.usage(h)
 	}
 	d.Seen.add(plain.Hash(h.ID), 0)
+	before := len(d.turns)
 	for _, t := range h.Turns {
 		d.emit(t)
 	}
+	d.lives(plain.Hash(h.ID), len(d.turns)-before)
+}
+
+// lives notes the turns of a message. One that is written again stays where it
+// first was.
+func (d *decoder) lives(id uint64, turns int) {
+	for i := len(d.Live) - 1; i >= 0; i-- {
+		if d.Live[i].ID == id {
+			d.Live[i].Turns += turns
+			return
+		}
+	}
+	if len(d.Live) >= maxLive {
+		d.Live = append(d.Live[:0], d.Live[1:]...)
+	}
+	d.Live = append(d.Live, live{id, turns})
 }
 
 // usage counts what a message used, once.

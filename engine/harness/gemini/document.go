@@ -8,6 +8,7 @@ import (
 
 // document reads a session that is one JSON object.
 type document struct {
+	env   harness.Env
 	value harness.Value
 	rec   record
 }
@@ -21,8 +22,9 @@ func (d *document) Decode(unit []byte, _ harness.Position, out *harness.Out) err
 	if !d.rec.object {
 		return &harness.Rejection{Reason: harness.ReasonNotObject}
 	}
-	log := &decoder{meta: out.Meta}
+	log := &decoder{meta: out.Meta, env: d.env}
 	log.clock(&d.rec)
+	log.locate(&d.rec)
 	log.about(&d.rec)
 	for i := range d.rec.checkpoint {
 		r := &d.rec.checkpoint[i]

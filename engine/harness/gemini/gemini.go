@@ -1,8 +1,7 @@
 // Package gemini reads the sessions of Gemini CLI: the upsert log of 0.39 and
 // later, in which a message is written again whole each time it changes, and
-// the single JSON object before it. It never opens a file: the working
-// directory, which only files beside the session know, is the caller's to
-// find (see ProjectRoot).
+// the single JSON object before it. It never opens a file; the working
+// directory, which only files beside the session know, it asks for.
 //
 // A message becomes several turns (thoughts, text, the call and the result of
 // each tool), each with an id derived from the message's, so that a message
@@ -11,7 +10,8 @@
 //
 // Sources of the format claims: google-gemini/gemini-cli
 // packages/core/src/services/{chatRecordingService,chatRecordingTypes}.ts
-// (@016443b5, @04741d1d) and eight real files of 2026-01 to 2026-03.
+// (@016443b5, @04741d1d), packages/core/src/config/{storage,projectRegistry}.ts
+// (@5411f113) and eight real files of 2026-01 to 2026-03.
 package gemini
 
 import (
@@ -118,10 +118,14 @@ func (Document) Stores(home string, getenv func(string) string) []harness.Store 
 }
 
 // Decoder implements harness.Format.
-func (Log) Decoder(state []byte, _ harness.Env) (harness.Decoder, error) { return newDecoder(state) }
+func (Log) Decoder(state []byte, env harness.Env) (harness.Decoder, error) {
+	return newDecoder(state, env)
+}
 
 // Decoder implements harness.Format. A document is always read from its start.
-func (Document) Decoder([]byte, harness.Env) (harness.Decoder, error) { return &document{}, nil }
+func (Document) Decoder(_ []byte, env harness.Env) (harness.Decoder, error) {
+	return &document{env: env}, nil
+}
 
 // about takes what the path says. The name of a main session holds only the
 // start of its id, which sessions of the same minute may share (C4); that of
@@ -134,19 +138,6 @@ func about(p string, m *session.Meta) {
 	if path.Base(path.Dir(dir)) == "chats" && !strings.HasPrefix(stem, "session-") {
 		m.ID, m.Parent, m.Kind = stem, path.Base(dir), "subagent"
 	}
-}
-
-// ProjectRoot is the path of the file that holds the working directory of the
-// project to which the session file p belongs, or "".
-func ProjectRoot(p string) string {
-	dir := filepath.Dir(p)
-	for range 2 {
-		if filepath.Base(dir) == "chats" {
-			return filepath.Join(filepath.Dir(dir), ".project_root")
-		}
-		dir = filepath.Dir(dir)
-	}
-	return ""
 }
 
 // stored reports whether p is where Gemini CLI keeps sessions.

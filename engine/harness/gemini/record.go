@@ -24,8 +24,9 @@ type record struct {
 	sessionID, project, started, updated string
 	summary, sessionKind                 string
 	directory                            string
-	hasSet, hasRewind                    bool
+	hasSet, hasRewind, hasPatch          bool
 	rewindTo                             string
+	removed                              []string // ids that a $patch takes out
 	checkpoint                           []record
 	control                              string // an unknown $… member
 }
@@ -91,6 +92,16 @@ func (r *record) read(v *harness.Value) {
 			if v.Kind() == '"' {
 				r.hasRewind = true
 				r.rewindTo = v.Text()
+			}
+		case "$patch":
+			// What else it changes is what a masked result becomes, and the
+			// order of messages.
+			if r.hasPatch = v.Kind() == '{'; r.hasPatch {
+				v.Fields(func(name string) {
+					if name == "removeIds" {
+						v.Items(func() { r.removed = append(r.removed, v.Text()) })
+					}
+				})
 			}
 		case "uuid", "parentUuid", "parentId", "payload", "message", "role":
 			r.foreign = true

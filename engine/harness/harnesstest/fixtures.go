@@ -60,7 +60,7 @@ func Real(t *testing.T, f harness.Format, samples ...Sample) {
 				len(s.Data), n.User, n.Agent, n.Thought, n.Tool, n.Other,
 				len(whole.Provisional), len(whole.Rejects), whole.Flagged, unique(whole.Unknown))
 			t.Logf("meta %s", show(whole.End))
-			if f.Traits().Container == harness.Document {
+			if f.Traits().Container.Whole() {
 				return
 			}
 			random := rand.New(rand.NewPCG(1, uint64(len(s.Data))))

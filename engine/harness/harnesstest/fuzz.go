@@ -17,7 +17,7 @@ func Fuzz(f *testing.F, format harness.Format, seeds ...Sample) {
 		f.Add(s.Data, uint16(len(s.Data)/2))
 	}
 	f.Fuzz(func(t *testing.T, data []byte, at uint16) {
-		if format.Traits().Container == harness.Document {
+		if format.Traits().Container.Whole() {
 			r, err := read(reading{format: format}, Sample{Data: data})
 			if err == nil {
 				Check(t, format, r)

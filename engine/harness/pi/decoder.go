@@ -22,7 +22,22 @@ type state struct {
 	// Origin is the session that this one continues, while all turns so far
 	// are copies of its own.
 	Origin string `json:"origin,omitempty"`
+	// Branch are the newest entries from the root to where the session
+	// stands, oldest first.
+	Branch []entry `json:"branch,omitempty"`
+	// Linked says that entries name their parents: not every writer does.
+	Linked bool `json:"linked,omitempty"`
 }
+
+// entry is an entry of the branch: its id, and how many turns it came to.
+type entry struct {
+	ID    string `json:"id"`
+	Turns int    `json:"n,omitempty"`
+}
+
+// maxBranch bounds the entries remembered. Going back to an older one is marked
+// all the same, without a number.
+const maxBranch = 1024
 
 // decoder reads one session.
 type decoder struct {
@@ -61,7 +76,11 @@ func (d *decoder) Decode(unit []byte, _ harness.Position, out *harness.Out) erro
 		return err
 	}
 	d.turns, d.meta, d.part = d.turns[:0], out.Meta, 0
+	d.clock(&d.rec)
+	d.parted(&d.rec)
+	before := len(d.turns)
 	out.Unknown = d.take(&d.rec)
+	d.grown(&d.rec, len(d.turns)-before)
 	out.Turns = append(out.Turns, d.turns...)
 	out.Flagged = out.Flagged || lenient
 	d.meta = nil
@@ -79,7 +98,6 @@ func (d *decoder) State() ([]byte, error) { return json.Marshal(&d.state) }
 
 // take reads a record and returns its type if that is unknown.
 func (d *decoder) take(r *record) (unknown string) {
-	d.clock(r)
 	switch r.kind {
 	case "session":
 		d.header(r)
@@ -125,6 +143,60 @@ func (d *decoder) clock(r *record) {
 	if plain.Later(d.meta.LastTS, d.now) {
 		d.meta.LastTS = d.now
 	}
+}
+
+// parted marks an entry that does not continue the one before it: the user went
+// back to an older one. What stood after that stays, in the file and here.
+func (d *decoder) parted(r *record) {
+	n := len(d.Branch)
+	if !r.hasParent || r.kind == "session" || n == 0 {
+		return
+	}
+	if r.parentID == d.Branch[n-1].ID {
+		d.Linked = true
+		return
+	}
+	if !d.Linked {
+		return
+	}
+	turns, at := 0, n-1
+	for at >= 0 && d.Branch[at].ID != r.parentID {
+		turns += d.Branch[at].Turns
+		at--
+	}
+	from, left := "entry "+plain.Clip(plain.Text(r.parentID), 128), plain.Clip(plain.Text(d.Branch[n-1].ID), 128)
+	text := fmt.Sprintf("[branch: starts at %s; the way to %s is left]", from, left)
+	switch {
+	case r.parentID == "":
+		text = fmt.Sprintf("[branch: starts at the beginning; the way to %s is left]", left)
+	case at >= 0:
+		text = fmt.Sprintf("[branch: starts at %s; the %d turns after it, up to entry %s, are left]", from, turns, left)
+	}
+	d.Branch = d.Branch[:at+1]
+	if at >= 0 && turns == 0 {
+		return // nothing that anybody said
+	}
+	t := turn.Turn{Class: turn.Other, TS: d.now, Mark: d.mark, Text: text}
+	if id := plain.Clip(plain.Text(r.id), 128); id != "" {
+		t.ID = id + "#branch"
+	}
+	if d.Origin != "" && d.inherited(t) {
+		d.meta.Inherited++
+		return
+	}
+	d.turns = append(d.turns, t)
+}
+
+// grown notes where the session stands. Files of version 1 have no ids and no
+// branches.
+func (d *decoder) grown(r *record, turns int) {
+	if r.id == "" || r.kind == "session" || len(r.id) > 128 {
+		return
+	}
+	if len(d.Branch) >= maxBranch {
+		d.Branch = append(d.Branch[:0], d.Branch[1:]...)
+	}
+	d.Branch = append(d.Branch, entry{r.id, turns})
 }
 
 // header takes the first line.

@@ -1,7 +1,7 @@
 // Package pi reads the sessions of the Pi coding agent: JSON lines that form
 // a tree, of file versions 1 (no ids) to 3. It never opens a file. Every
 // branch is kept: going back to an older entry adds a child to it and takes
-// nothing away.
+// nothing away. A turn says where a branch starts.
 //
 // Entries count by content, although they have ids: Pi rewrites a version 1
 // file as a whole with ids that it makes up, and a fork copies entries into

@@ -25,6 +25,7 @@ type record struct {
 	object, foreign bool
 
 	kind, id, ts string
+	parentID     string
 	hasParent    bool
 	cwd, origin  string // header; origin is the file that a fork continues
 	model, name  string
@@ -83,6 +84,7 @@ func (r *record) read(v *harness.Value) {
 			r.id = v.Text()
 		case "parentId":
 			r.hasParent = true
+			r.parentID = v.Text()
 		case "timestamp":
 			r.ts = v.Text()
 		case "cwd":

@@ -6,6 +6,7 @@ package plain
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -145,4 +146,36 @@ func Clip(s string, n int) string {
 		n--
 	}
 	return s[:n]
+}
+
+// stampLayout is how times that a harness counts are written: UTC, to the
+// millisecond.
+const stampLayout = "2006-01-02T15:04:05.000Z"
+
+// Stamp is a time as harnesses write it: text stays as it is, a number becomes
+// RFC 3339 in UTC. Seconds, milliseconds, micro- and nanoseconds since 1970 are
+// told apart by their size (they are for the years 2001 to 2286); "" is what
+// is no time.
+func Stamp(s string) string {
+	if s == "" || s[0] != '-' && (s[0] < '0' || s[0] > '9') || len(s) > 4 && s[4] == '-' {
+		return s
+	}
+	whole, fraction, _ := strings.Cut(s, ".")
+	n, err := strconv.ParseInt(whole, 10, 64)
+	if err != nil || n < 1e9 {
+		return ""
+	}
+	switch {
+	case n < 1e10: // seconds
+		t := time.Unix(n, 0)
+		if f, err := strconv.ParseFloat("0."+fraction, 64); err == nil && fraction != "" {
+			t = t.Add(time.Duration(f * float64(time.Second)).Round(time.Millisecond))
+		}
+		return t.UTC().Format(stampLayout)
+	case n < 1e13:
+		return time.UnixMilli(n).UTC().Format(stampLayout)
+	case n < 1e16:
+		return time.UnixMicro(n).UTC().Format(stampLayout)
+	}
+	return time.Unix(0, n).UTC().Format(stampLayout)
 }
