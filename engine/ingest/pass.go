@@ -26,11 +26,14 @@ type Request struct {
 	// Keys reads the keys of the captured turns when they are needed.
 	Keys func() (*Keys, error)
 	// IDs reads the record ids of the captured turns when they are needed.
-	IDs      func() (map[string]bool, error)
-	Observer Observer
-	File     *File
-	Format   harness.Format
-	Env      harness.Env
+	IDs func() (map[string]bool, error)
+	// Undecided reads the turns that stand for the unfinished ends of the
+	// session's sources as they were.
+	Undecided func() ([]turn.Turn, error)
+	Observer  Observer
+	File      *File
+	Format    harness.Format
+	Env       harness.Env
 	// LineBytes is the longest line read as a whole; 0 is the default.
 	LineBytes int
 	// Strict makes damage an error of kind fault.Unparsable.
@@ -76,6 +79,7 @@ type pass struct {
 	meta        session.Meta // as it was before the pass
 	fresh       int
 	provisional int
+	found       int // turns that are captured already
 	line        []byte
 }
 
@@ -93,10 +97,10 @@ func Run(req Request) (*Result, error) {
 	}
 	traits := req.Format.Traits()
 	p.byID, p.own = traits.Identity == harness.ByID, traits.OwnSeq && p.index == 0
-	whole := traits.Container == harness.Document || src.Rewritten && !p.byID
+	whole := traits.Container.Whole() || src.Rewritten && !p.byID
 	if rel == other || whole {
 		p.rereading = true
-		if rel == other && src.Bytes > 0 {
+		if rel == other && src.Bytes > 0 && traits.Container != harness.Rows {
 			src.Rewritten = true
 		}
 		src.Reread = false
@@ -110,6 +114,16 @@ func Run(req Request) (*Result, error) {
 	}
 	if err := p.loadKeys(); err != nil {
 		return nil, err
+	}
+	if rel == other && p.before.Bytes > 0 && !traits.Container.Whole() {
+		if err := p.promote(); err != nil {
+			return nil, err
+		}
+	}
+	if p.before.Bytes > 0 && traits.Container == harness.Rows {
+		if err := p.promoteDeleted(); err != nil {
+			return nil, err
+		}
 	}
 	return p.read()
 }
@@ -221,7 +235,7 @@ func (p *pass) read() (*Result, error) {
 		}
 	}
 	o := &p.settled.Sources[p.index]
-	if p.Format.Traits().Container != harness.Document {
+	if !p.Format.Traits().Container.Whole() {
 		res.Pending = o.Bytes - o.Cursor.Offset
 	}
 	return res, nil
@@ -278,24 +292,13 @@ func (p *pass) turn(t *turn.Turn) error {
 	}
 	k := store.KeyOf(t, p.byID, scope)
 	if p.captured(t, k) {
+		p.found++
 		return nil
 	}
 	if p.ids != nil && t.ID != "" && t.Mark == "" && p.ids[t.ID] {
 		t.Mark = "conflict"
 	}
-	p.st.add(t, p.own)
-	p.line = store.AppendTurn(p.line[:0], t)
-	if err := p.Journal.Turn(p.line, k); err != nil {
-		return err
-	}
-	if p.byID {
-		p.keys.add(k)
-	}
-	p.fresh++
-	if p.settled != nil {
-		p.provisional++
-	}
-	return p.Observer.Turn(t)
+	return p.admit(t, k)
 }
 
 // captured reports whether the turn is in the timeline already.
@@ -346,10 +349,17 @@ func (p *pass) Settled(cur harness.Cursor, out *harness.Out) error {
 	if p.rereading {
 		src.keepLarger(p.before, &p.st.Meta)
 	}
+	if p.Format.Traits().Container == harness.Rows && p.found < p.State.Counts.Total() {
+		// That rows change is what they do; that some are gone is not.
+		src.Rewritten = true
+	}
 	p.settled = p.st.Clone()
 	p.Journal.Settle()
 	out.Meta = &p.st.Meta
-	return p.Observer.Settled()
+	if err := p.Observer.Settled(); err != nil {
+		return err
+	}
+	return p.keep()
 }
 
 // New returns the state of a session of which nothing is captured.

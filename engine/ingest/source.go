@@ -14,6 +14,7 @@ import (
 	"handoffd/engine/fault"
 	"handoffd/engine/safefile"
 	"handoffd/engine/seal"
+	"handoffd/engine/session"
 )
 
 // File is an open source.
@@ -23,6 +24,9 @@ type File struct {
 	Path string
 	f    *os.File
 	zst  bool
+	// member is not nil for a session of a bundle; then f is nil.
+	member  *member
+	bundled bool
 
 	size         int64
 	inode        string
@@ -31,8 +35,17 @@ type File struct {
 
 // Open opens a source for reading. The error is fault.SourceMissing when it
 // does not exist or is not a regular file.
-func Open(path string) (*File, error) {
+func Open(path string) (*File, error) { return OpenKeyed(path, "") }
+
+// OpenKeyed is Open for a session of a bundle whose change key was just listed.
+// Without one, "", the bundle is asked.
+func OpenKeyed(path, key string) (*File, error) {
 	f, real, err := safefile.OpenSource(path)
+	if fault.Is(err, fault.SourceMissing) {
+		if m, memberErr := openMember(path, key); m != nil || memberErr != nil {
+			return m, memberErr
+		}
+	}
 	if err != nil && strings.HasSuffix(path, ".jsonl") && fault.Is(err, fault.SourceMissing) {
 		// Codex compresses idle sessions in place and removes the original.
 		if z, zreal, zerr := safefile.OpenSource(path + ".zst"); zerr == nil {
@@ -43,6 +56,19 @@ func Open(path string) (*File, error) {
 		return nil, err
 	}
 	s := &File{Path: safefile.PathText(real), f: f, zst: strings.HasSuffix(real, ".zst")}
+	if b, found, err := bundleOf(f, real); err != nil || found && b.Single() {
+		_ = f.Close()
+		if err != nil {
+			return nil, err
+		}
+		m := &member{bundle: b, path: real, key: key}
+		var meta session.Meta
+		b.About(real, &meta)
+		m.id = meta.ID
+		return newMember(m, real)
+	} else if found {
+		s.bundled = true
+	}
 	if err := s.look(); err != nil {
 		_ = f.Close()
 		return nil, err
@@ -62,7 +88,15 @@ func (s *File) look() error {
 }
 
 // Close closes the source.
-func (s *File) Close() error { return s.f.Close() }
+func (s *File) Close() error {
+	if s.member == nil {
+		return s.f.Close()
+	}
+	if s.member.spool == nil {
+		return nil
+	}
+	return s.member.spool.close()
+}
 
 // Name is the path by which the harness knows the source: without the suffix
 // of compression, which comes and goes.
@@ -71,6 +105,9 @@ func (s *File) Name() string { return strings.TrimSuffix(s.Path, ".zst") }
 // Base is the file name without the extensions that transcripts have.
 func (s *File) Base() string {
 	b := filepath.Base(s.Name())
+	if s.member != nil {
+		b = s.member.base()
+	}
 	for _, ext := range []string{".jsonl", ".json", ".txt", ".md"} {
 		if t, ok := strings.CutSuffix(b, ext); ok && t != "" {
 			return t
@@ -89,6 +126,14 @@ const (
 // content returns the content from offset on, at most to what the file held
 // when it was opened.
 func (s *File) content(offset int64) (io.ReadCloser, error) {
+	if s.member != nil {
+		sp, err := s.export()
+		if err != nil {
+			return nil, err
+		}
+		offset = min(offset, sp.size)
+		return io.NopCloser(io.NewSectionReader(sp, offset, sp.size-offset)), nil
+	}
 	if !s.zst {
 		if offset > s.size {
 			offset = s.size
@@ -150,13 +195,19 @@ func (s *File) Head(n int) (head []byte, complete bool, err error) {
 
 // stamped reports whether the file is as it was, by its looks alone.
 func (s *File) stamped(o *Source) bool {
+	if s.member != nil {
+		return o.Key == s.member.key && o.Path == s.Path
+	}
 	return o.Size == s.size && o.Inode == s.inode && o.ModTime == s.mtime && o.ChangeTime == s.ctime && o.Path == s.Path
 }
 
 // stamp notes how the file looks.
 func (s *File) stamp(o *Source) {
 	o.Path, o.Size, o.Inode, o.ModTime, o.ChangeTime = s.Path, s.size, s.inode, s.mtime, s.ctime
-	o.Gone = false
+	o.Gone, o.Key = false, ""
+	if s.member != nil {
+		o.Key = s.member.key
+	}
 }
 
 // sumRange hashes the content from..to; ok is false when it ends before.
@@ -206,6 +257,11 @@ const (
 func (s *File) compare(o *Source) (relation, error) {
 	if s.stamped(o) {
 		return unchanged, nil
+	}
+	if s.member != nil {
+		if _, err := s.export(); err != nil {
+			return other, err
+		}
 	}
 	if !s.zst && s.size < o.Bytes {
 		return other, nil

@@ -59,6 +59,8 @@ type Source struct {
 	Inode      string `json:"inode"`
 	ModTime    string `json:"mtime"`
 	ChangeTime string `json:"ctime"`
+	// Key is the change key of a session of a bundle.
+	Key string `json:"key,omitempty"`
 
 	// Tokens and Compactions are this source's share of the session's.
 	Tokens      session.Tokens `json:"tokens,omitzero"`
@@ -159,11 +161,11 @@ func (s *State) Readopt(t *turn.Turn) { s.add(t, true) }
 func (o *Source) Public() session.Source {
 	s := session.Source{
 		Path: o.Path, Format: o.Format, Bytes: o.Bytes, SHA256: o.sum(), Size: o.Size,
-		Inode: o.Inode, ModTime: o.ModTime, ChangeTime: o.ChangeTime,
+		Inode: o.Inode, ModTime: o.ModTime, ChangeTime: o.ChangeTime, Key: o.Key,
 		Quarantined: o.Quarantined, Unknown: o.Unknown, Flagged: o.Flagged,
 		Gone: o.Gone, Rewritten: o.Rewritten,
 	}
-	if f, ok := all.ByKey(o.Format); ok && f.Traits().Container != harness.Document {
+	if f, ok := all.ByKey(o.Format); ok && !f.Traits().Container.Whole() {
 		s.Pending = o.Bytes - o.Cursor.Offset
 	}
 	return s

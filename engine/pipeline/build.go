@@ -32,6 +32,9 @@ type Request struct {
 	// LazyPayload leaves the full payload of a large session to
 	// RefreshPayload.
 	LazyPayload bool
+	// Key is the change key of a session of a bundle that was just listed; ""
+	// lets the bundle be asked.
+	Key string
 
 	depth int // of sessions that wait for their origin
 }
@@ -69,16 +72,22 @@ type Result struct {
 // fault.Locked, fault.NoTurns (nothing is left behind), fault.Unsupported,
 // fault.Unparsable with Strict, or one of the disk.
 func (b *Builder) Build(ctx context.Context, req Request) (*Result, error) {
-	f, err := ingest.Open(req.Source)
+	f, err := ingest.OpenKeyed(req.Source, req.Key)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
+	if f.Bundled() {
+		return nil, bundled(req.Source)
+	}
 	l, t, lock, err := b.acquire(ctx, f, req)
 	if err != nil {
 		return nil, err
 	}
 	defer lock.Release()
+	if i, ok := sourceIndex(l.state, f.Path); ok && f.Keyed(&l.state.Sources[i]) {
+		return b.build(ctx, l, f, t, req) // it need not be asked again
+	}
 	// While we waited for the session others may have read more of the
 	// source than it had when we opened it.
 	now, err := ingest.Open(req.Source)
@@ -88,6 +97,10 @@ func (b *Builder) Build(ctx context.Context, req Request) (*Result, error) {
 	_ = f.Close()
 	f = now
 	return b.build(ctx, l, f, t, req)
+}
+
+func bundled(path string) error {
+	return fault.New(fault.Usage, "%s holds many sessions", path).WithHint("name one: %s", harness.Join(path, "ID"))
 }
 
 // acquire finds the session of a source, locks and loads it.
@@ -106,16 +119,30 @@ func (b *Builder) acquire(ctx context.Context, f *ingest.File, req Request) (*lo
 	if err != nil {
 		return nil, t, nil, err
 	}
-	loc, exists, err := b.locate(t, f.Path)
+	taken := false
+	defer func() { // whatever happens, it does not stay behind
+		if !taken {
+			_ = lock.Release()
+		}
+	}()
+	l, err := b.settled(ctx, f, t)
 	if err != nil {
-		_ = lock.Release()
 		return nil, t, nil, err
 	}
-	if t.unknown != nil && !exists {
-		_ = lock.Release()
-		return nil, t, nil, t.unknown
+	taken = true
+	return l, t, lock, nil
+}
+
+// settled finds and loads the session of a source, or makes it ready to be
+// built. The caller holds its lock.
+func (b *Builder) settled(ctx context.Context, f *ingest.File, t target) (l *loaded, err error) {
+	loc, exists, err := b.locate(t, f.Path)
+	if err != nil {
+		return nil, err
 	}
-	var l *loaded
+	if t.unknown != nil && !exists {
+		return nil, t.unknown
+	}
 	if exists {
 		l, err = b.load(loc, t.format)
 		if err == nil && l.undecided() && !t.fixed && t.unknown == nil && loc.Project != t.project {
@@ -125,11 +152,7 @@ func (b *Builder) acquire(ctx context.Context, f *ingest.File, req Request) (*lo
 	if !exists || errors.Is(err, fs.ErrNotExist) {
 		l, err = b.fresh(loc, t.id, t.meta)
 	}
-	if err != nil {
-		_ = lock.Release()
-		return nil, t, nil, err
-	}
-	return l, t, lock, nil
+	return l, err
 }
 
 // originFirst captures the session that this one begins with the turns of, if
@@ -190,15 +213,21 @@ func (b *Builder) acquireKnown(ctx context.Context, f *ingest.File, req Request)
 	if err != nil {
 		return nil, target{}, nil, err
 	}
+	taken := false
+	defer func() {
+		if !taken {
+			_ = lock.Release()
+		}
+	}()
 	l, err := b.load(loc, nil)
 	if err == nil && !l.undecided() {
 		for _, s := range l.state.Sources {
 			if format, ok := all.ByKey(s.Format); ok && s.Path == f.Path {
+				taken = true
 				return l, target{id: l.m.Session, format: format, project: loc.Project}, lock, nil
 			}
 		}
 	}
-	_ = lock.Release()
 	b.Forget(loc)
 	return nil, target{}, nil, nil
 }
@@ -234,8 +263,9 @@ func (b *Builder) build(ctx context.Context, l *loaded, f *ingest.File, t target
 	res, err := ingest.Run(ingest.Request{
 		Dir: l.dir, State: l.state, Journal: j, Keys: l.keys, IDs: l.ids, Observer: obs,
 		File: f, Format: t.format, LineBytes: b.opt.LineBytes, Strict: req.Strict,
-		Env:      harness.Env{Session: b.turnsOf},
-		Follower: l.followers[index],
+		Env:       b.env(f),
+		Follower:  l.followers[index],
+		Undecided: l.undecidedTurns,
 	})
 	if err != nil {
 		if l.isNew() {
@@ -277,6 +307,7 @@ func noTurns(path string, res *ingest.Result) error {
 
 // observer feeds appended turns to the folds and to TOOLS.md.
 type observer struct {
+	bare    bool // without TOOLS.md
 	j       *store.Journal
 	l       *loaded
 	digest  *render.Digest // working fold
@@ -286,9 +317,13 @@ type observer struct {
 // Turn implements ingest.Observer.
 func (o *observer) Turn(t *turn.Turn) error {
 	o.digest.Add(t)
-	if t.Class != turn.ToolUse {
+	if t.Class != turn.ToolUse || o.bare {
 		return nil
 	}
+	return o.tool(t)
+}
+
+func (o *observer) tool(t *turn.Turn) error {
 	if o.j.ToolBytes() == 0 {
 		if err := o.j.Tool(render.ToolsHeader(o.l.m)); err != nil {
 			return err

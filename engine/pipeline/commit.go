@@ -104,16 +104,11 @@ func (c *commit) inspect() (contract render.Contract, edited bool, damaged []str
 	contract = l.contract
 	for _, a := range l.m.Renders {
 		raw, err := safefile.ReadSmall(filepath.Join(l.dir, a.Name), maxRender)
-		if err == nil && seal.Sum(bytes.ReplaceAll(raw, []byte(l.m.ManifestSHA256), []byte(seal.Zero))) == a.SHA256 {
+		if err == nil && l.untouched(raw, a) {
 			continue
 		}
-		if err == nil && a.Name == store.BriefName {
-			// A contract that is gone counts as deleted only where its section
-			// is still there: a cut file has lost it.
-			found, err := render.ExtractContract(raw)
-			whole := found.Block != "" || bytes.Contains(raw, []byte("\n## Evidence contract"))
-			if err == nil && whole && found.SHA256 != contract.SHA256 {
-				contract, edited = found, true
+		if a.Name == store.BriefName {
+			if contract, edited = l.written(raw, err); edited {
 				continue
 			}
 		}
@@ -126,6 +121,40 @@ func (c *commit) inspect() (contract render.Contract, edited bool, damaged []str
 }
 
 const maxRender = 64 << 20
+
+// untouched reports whether a render is as it was committed.
+func (l *loaded) untouched(raw []byte, a session.Artifact) bool {
+	return seal.Sum(bytes.ReplaceAll(raw, []byte(l.m.ManifestSHA256), []byte(seal.Zero))) == a.SHA256
+}
+
+// written returns the contract of a brief that is not as committed, and
+// whether someone edited it there. A contract that is gone counts as deleted
+// only where its section is still there: a cut file has lost it.
+func (l *loaded) written(brief []byte, err error) (render.Contract, bool) {
+	if err != nil {
+		return l.contract, false
+	}
+	found, err := render.ExtractContract(brief)
+	whole := found.Block != "" || bytes.Contains(brief, []byte("\n## Evidence contract"))
+	if err != nil || !whole || found.SHA256 == l.contract.SHA256 {
+		return l.contract, false
+	}
+	return found, true
+}
+
+// current returns the contract as it stands on disk, taken over or not.
+func (l *loaded) current() render.Contract {
+	a, ok := l.m.Artifact(store.BriefName)
+	if !ok {
+		return l.contract
+	}
+	raw, err := safefile.ReadSmall(filepath.Join(l.dir, a.Name), maxRender)
+	if err == nil && l.untouched(raw, a) {
+		return l.contract
+	}
+	c, _ := l.written(raw, err)
+	return c
+}
 
 const appendedFiles = "appended files"
 
@@ -263,62 +292,13 @@ func (c *commit) revise(ctx context.Context, next *session.Manifest, contract re
 		next.Meta.Inherited = b.inherited(l.dir, next, -1)
 		c.res.State.Meta.Inherited = next.Meta.Inherited
 	}
-	st := &store.State{Marks: marks, Contract: contract.Block}
-	if st.Ingest, err = c.res.State.Encode(); err != nil {
-		return nil, err
-	}
-	fold, err := decided.Encode()
+	final, err := b.land(ctx, &g, l, next, landing{
+		marks: marks, state: c.res.State, decided: decided, end: c.obs.digest, contract: contract,
+	})
 	if err != nil {
 		return nil, err
-	}
-	st.Fold = fold
-	if err := store.WriteState(&g, l.dir, st, next); err != nil {
-		return nil, err
-	}
-	if err := b.publish(&g, l.dir, next, c.obs.digest, contract); err != nil {
-		return nil, err
-	}
-	if err := b.Index.Mark(ctx, l.loc); err != nil {
-		return nil, err
-	}
-	if err := g.Commit(); err != nil {
-		b.Forget(l.loc)
-		return nil, fmt.Errorf("commit %s: %w", next.Session, err)
-	}
-	final := l.dir
-	if l.isNew() {
-		final = b.Store.SessionDir(l.loc.Project, l.loc.Dir)
-		if err := safefile.Rename(l.dir, final); err != nil {
-			return nil, err
-		}
-		if err := safefile.SyncDir(filepath.Dir(final)); err != nil {
-			return nil, err
-		}
-	} else if l.m.State != next.State && l.m.State != "" {
-		_ = safefile.Remove(filepath.Join(l.dir, l.m.State))
 	}
 	return c.committed(ctx, next, final, marks, decided, contract)
-}
-
-// publish adds the small renders and the sealed manifest of a revision to the
-// group, the manifest last: its rename is the commit.
-func (b *Builder) publish(g *safefile.Group, dir string, m *session.Manifest, d *render.Digest, contract render.Contract) error {
-	files, err := b.smallRenders(m, d, contract)
-	if err != nil {
-		return err
-	}
-	m.Renders = nil
-	for _, f := range files {
-		m.Renders = append(m.Renders, f.artifact())
-	}
-	raw, err := session.Encode(m)
-	if err != nil {
-		return err
-	}
-	if err := stamped(g, dir, files, m.ManifestSHA256); err != nil {
-		return err
-	}
-	return g.Replace(filepath.Join(dir, store.ManifestName), raw)
 }
 
 // describe fills in the next revision.
@@ -348,9 +328,6 @@ func (c *commit) describe(m *session.Manifest, committed []session.Artifact, con
 	m.RawSHA256 = m.Sources[c.res.Source].SHA256
 	m.Format = end.Sources[0].Format
 	m.EvidenceContractSHA256 = contract.SHA256
-	if m.PromotedAt != "" && m.TurnCount > c.l.m.TurnCount {
-		m.PromotedStale = true
-	}
 }
 
 // committed makes the new revision the loaded one and brings the rest of the
@@ -382,10 +359,14 @@ func (c *commit) committed(ctx context.Context, m *session.Manifest, dir string,
 	r.Built, r.New, r.Pending = true, max(0, m.TurnCount-l.m.TurnCount), c.res.Pending
 	r.Repaired = l.repaired
 	r.NewDamage = m.Quarantined - oldDamage
-	if c.lazy(now) {
+	switch {
+	case l.isNew(): // land wrote it
+	case c.lazy(now):
 		r.PayloadStale = true
-	} else if err := b.writePayload(now); err != nil {
-		return r, err
+	default:
+		if err := b.writePayload(now); err != nil {
+			return r, err
+		}
 	}
 	if !b.opt.LazyIndex {
 		links, err := b.foldIfSmall(ctx)

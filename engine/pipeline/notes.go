@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -194,4 +195,29 @@ func readOptional(path string) ([]byte, error) {
 		return nil, nil
 	}
 	return raw, err
+}
+
+// NoteMerge writes into links/<project>.md that a session of the project was
+// merged into the one at loc, once. It takes the index lock.
+func (b *Builder) NoteMerge(ctx context.Context, project string, loc store.Location, turns int) error {
+	path := filepath.Join(b.Store.Root, store.LinksDir, project+".md")
+	lock, err := safefile.Acquire(ctx, b.Store.IndexLock(), b.opt.LockWait)
+	if err != nil {
+		return fmt.Errorf("note the merge: %w", err)
+	}
+	defer lock.Release()
+	page, err := readOptional(path)
+	if err != nil {
+		return err
+	}
+	if bytes.Contains(page, []byte(render.MergeMarker(loc.Dir))) {
+		return nil
+	}
+	if len(page) == 0 {
+		page = render.LinkPage(project)
+	}
+	if err := safefile.MakeDir(filepath.Dir(path)); err != nil {
+		return err
+	}
+	return safefile.Replace(path, append(page, render.MergeNote(b.opt.Now(), loc.Project, loc.Dir, turns)...))
 }

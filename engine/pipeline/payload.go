@@ -63,7 +63,7 @@ func (b *Builder) RefreshPayload(ctx context.Context, loc store.Location) error 
 	if err != nil {
 		return err
 	}
-	if l.rebuilt != nil || payloadCurrent(l.dir, l.m) {
+	if l.rebuilt != nil || bare(l.m) || payloadCurrent(l.dir, l.m) {
 		return nil
 	}
 	return b.writePayload(l)

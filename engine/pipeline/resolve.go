@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,7 +14,6 @@ import (
 	"handoffd/engine/harness/all"
 	"handoffd/engine/index"
 	"handoffd/engine/ingest"
-	"handoffd/engine/safefile"
 	"handoffd/engine/session"
 	"handoffd/engine/store"
 )
@@ -38,6 +39,9 @@ const firstLook = 64 << 10
 
 // identify finds the format and session of a source from its place and head.
 func (b *Builder) identify(f *ingest.File, req Request) (target, error) {
+	if f.Format() != nil {
+		return b.identifyMember(f, req)
+	}
 	var t target
 	head, complete, err := f.Head(firstLook)
 	if err != nil {
@@ -66,7 +70,7 @@ func (b *Builder) identify(f *ingest.File, req Request) (target, error) {
 		return t, nil
 	}
 	t.format.About(f.Name(), &t.meta)
-	peeked := peek(t.format, head, t.meta)
+	peeked := peek(t.format, head, t.meta, harness.Env{Path: f.Name(), Beside: beside(f.Name())})
 	if t.format.Traits().Replays {
 		t.origin = firstOf(peeked.ForkedFrom, peeked.Parent)
 	}
@@ -75,6 +79,34 @@ func (b *Builder) identify(f *ingest.File, req Request) (target, error) {
 	if t.project == "" {
 		t.project = projectOf(peeked, filepath.Base(filepath.Dir(f.Path)), label(t.format, req.Harness))
 	}
+	return t, nil
+}
+
+// identifyMember is identify for a session of a bundle, whose format is known
+// and which is asked for its content only when it is new.
+func (b *Builder) identifyMember(f *ingest.File, req Request) (target, error) {
+	t := target{format: f.Format()}
+	t.format.About(f.Name(), &t.meta)
+	t.id = firstOf(req.Session, t.meta.ID, f.Base())
+	t.project, t.fixed = b.namedProject(req)
+	same, err := b.Index.ByID(t.id)
+	if err != nil {
+		return t, err
+	}
+	for _, e := range same {
+		if t.project == "" && b.readFrom(e, f.Path) {
+			t.project = e.Project
+		}
+	}
+	if t.project != "" {
+		return t, nil
+	}
+	head, _, err := f.Head(firstLook)
+	if err != nil {
+		return t, err
+	}
+	peeked := peek(t.format, head, t.meta, b.env(f))
+	t.project = projectOf(peeked, "", label(t.format, req.Harness))
 	return t, nil
 }
 
@@ -165,11 +197,11 @@ func (discard) Reject(harness.Fragment) error              { return nil }
 func (discard) Settled(harness.Cursor, *harness.Out) error { return nil }
 
 // peek decodes the head of a source for what it says about its session.
-func peek(f harness.Format, head []byte, meta session.Meta) session.Meta {
+func peek(f harness.Format, head []byte, meta session.Meta, env harness.Env) session.Meta {
 	if f.Traits().Container == harness.JSONL && len(head) > firstLook {
 		head = head[:firstLook]
 	}
-	_ = (&harness.Follower{Format: f}).Pass(strings.NewReader(string(head)), harness.Cursor{}, &meta, discard{})
+	_ = (&harness.Follower{Format: f, Env: env}).Pass(strings.NewReader(string(head)), harness.Cursor{}, &meta, discard{})
 	return meta
 }
 
@@ -225,6 +257,19 @@ func (b *Builder) locate(t target, path string) (loc store.Location, exists bool
 	return loc, err == nil, nil
 }
 
+// Place returns where a session that is not here yet can be made: under the
+// given name where that is free and safe, else under one that its id gives.
+func (b *Builder) Place(project, name, id string) (store.Location, error) {
+	for _, dir := range []string{store.DirName(name), store.DirName(id), store.HashedDirName(id)} {
+		loc := store.Location{Project: project, Dir: dir}
+		owner, err := b.owner(loc)
+		if err != nil || owner == "" || owner == id {
+			return loc, err
+		}
+	}
+	return store.Location{}, fault.New(fault.Exists, "no free name for session %s in project %s", id, project)
+}
+
 // owner returns the id of the session whose directory has this name, or would
 // on a file system that ignores case; "" when none has.
 func (b *Builder) owner(loc store.Location) (id string, err error) {
@@ -252,7 +297,7 @@ func (b *Builder) moved(e index.Entry) bool {
 		return false
 	}
 	for _, s := range m.Sources {
-		if _, err := os.Lstat(safefile.PathBytes(s.Path)); err == nil {
+		if err := ingest.Exists(s.Path); !errors.Is(err, fs.ErrNotExist) {
 			return false
 		}
 	}
@@ -267,4 +312,24 @@ func (b *Builder) readFrom(e index.Entry, path string) bool {
 	}
 	_, ok := m.Source(path)
 	return ok
+}
+
+// Find returns the id of the session that a source belongs to, where it is
+// stored and whether it is captured already. It takes no lock: the answer may
+// be outdated.
+func (b *Builder) Find(req Request) (id string, loc store.Location, captured bool, err error) {
+	f, err := ingest.OpenKeyed(req.Source, req.Key)
+	if err != nil {
+		return "", loc, false, err
+	}
+	defer f.Close()
+	if f.Bundled() {
+		return "", loc, false, bundled(req.Source)
+	}
+	t, err := b.identify(f, req)
+	if err != nil {
+		return "", loc, false, err
+	}
+	loc, captured, err = b.locate(t, f.Path)
+	return t.id, loc, captured, err
 }

@@ -112,7 +112,7 @@ func readable(m *session.Manifest) bool {
 
 func sourcesExist(m *session.Manifest) bool {
 	for _, s := range m.Sources {
-		if _, err := os.Stat(safefile.PathBytes(s.Path)); err != nil {
+		if err := ingest.Exists(s.Path); err != nil {
 			return false
 		}
 	}
@@ -166,6 +166,16 @@ func (l *loaded) replay(limit int64, keep int) (h *seal.Hash, bytes int64, err e
 
 // readopt counts a turn that is in the timeline already.
 func (l *loaded) readopt(t *turn.Turn) {
+	l.rebuilt.keys = append(l.rebuilt.keys, l.keyOf(t))
+	if t.Class == turn.ToolUse {
+		l.rebuilt.turns = append(l.rebuilt.turns, *t)
+	}
+	l.state.Readopt(t)
+	l.digest.Add(t)
+}
+
+// keyOf returns the key under which a reading of the turn's source finds it.
+func (l *loaded) keyOf(t *turn.Turn) store.Key {
 	st := l.state
 	byID, scope := true, -1
 	key := l.m.Format
@@ -175,7 +185,7 @@ func (l *loaded) readopt(t *turn.Turn) {
 	if f, ok := all.ByKey(key); ok {
 		traits := f.Traits()
 		byID = traits.Identity == harness.ByID
-		if traits.Identity == harness.BySource {
+		if traits.Identity == harness.BySource && t.Origin == "" {
 			scope = t.Source
 			if t.Source < len(st.Sources) {
 				scope = st.Sources[t.Source].Scope
@@ -184,12 +194,7 @@ func (l *loaded) readopt(t *turn.Turn) {
 	} else if l.m.Schema == 0 { // written by the reference: canonical lines
 		byID, scope = false, t.Source
 	}
-	l.rebuilt.keys = append(l.rebuilt.keys, store.KeyOf(t, byID, scope))
-	if t.Class == turn.ToolUse {
-		l.rebuilt.turns = append(l.rebuilt.turns, *t)
-	}
-	st.Readopt(t)
-	l.digest.Add(t)
+	return store.KeyOf(t, byID, scope)
 }
 
 // keepQuarantine carries over what is in quarantine if the list and the bytes

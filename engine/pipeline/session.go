@@ -58,6 +58,11 @@ func stampOf(dir string) (manifestStamp, error) {
 // The error satisfies fs.ErrNotExist when nothing is there. hint may be nil.
 func (b *Builder) load(loc store.Location, hint harness.Format) (*loaded, error) {
 	dir := b.Store.SessionDir(loc.Project, loc.Dir)
+	if forward, err := rollForward(dir); err != nil {
+		return nil, err
+	} else if forward {
+		b.Forget(loc)
+	}
 	stamp, err := stampOf(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fault.New(fault.Internal, "look at manifest: %w", err)
@@ -76,10 +81,15 @@ func (b *Builder) load(loc store.Location, hint harness.Format) (*loaded, error)
 		}
 		return nil, err
 	}
-	m, _, err := store.ReadManifest(dir)
+	m, raw, err := store.ReadManifest(dir)
 	store.Sweep(dir, m)
 	if err != nil {
 		return b.salvage(loc, dir, nil, hint, "manifest damaged")
+	}
+	if session.Sealed(raw) != nil {
+		// What it says of promotion is not to be sealed anew.
+		m.PromotedAt, m.PromotedBy, m.PromotedGate, m.PromotedStale = "", "", "", false
+		return b.salvage(loc, dir, m, hint, "manifest altered")
 	}
 	l := &loaded{loc: loc, dir: dir, m: m, stamp: stamp, followers: map[int]*harness.Follower{}}
 	if err := l.restore(); err != nil {

@@ -259,3 +259,33 @@ func stampLine(brief []byte) int {
 	}
 	return -1
 }
+
+// Says is what a brief tells its reader.
+type Says struct{ Objective, End, ChangedFiles bool }
+
+// ReadBrief looks at a brief, ours or the reference's, as its reader does:
+// which of its main sections have something in them.
+func ReadBrief(brief []byte) Says {
+	var (
+		s       Says
+		f       fences
+		section string
+	)
+	for line := range strings.Lines(string(brief)) {
+		line = strings.TrimRight(line, "\r\n")
+		was := f.mark
+		inside := f.line(line)
+		if !inside && strings.HasPrefix(line, "## ") {
+			section = line
+			s.ChangedFiles = s.ChangedFiles || strings.HasPrefix(line, "## What changed")
+			continue
+		}
+		text := strings.TrimSpace(line)
+		if !inside || was == 0 || f.mark == 0 || text == "" || text == "(none)" {
+			continue // not quoted, or nothing
+		}
+		s.Objective = s.Objective || strings.HasPrefix(section, "## Objective")
+		s.End = s.End || strings.HasPrefix(section, "## State right now")
+	}
+	return s
+}

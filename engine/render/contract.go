@@ -1,6 +1,7 @@
 package render
 
 import (
+	"slices"
 	"strings"
 
 	"handoffd/engine/fault"
@@ -180,7 +181,7 @@ func isFooter(line string) bool {
 // name counts.
 func Fields(block string) map[string]string {
 	out := map[string]string{}
-	for _, line := range strings.FieldsFunc(block, func(r rune) bool { return r == '\n' || r == '\r' }) {
+	for _, line := range strings.FieldsFunc(block, newline) {
 		name, value, ok := strings.Cut(line, ":")
 		if !ok {
 			continue
@@ -192,6 +193,80 @@ func Fields(block string) map[string]string {
 		}
 	}
 	return out
+}
+
+// Values returns the values of every line of a contract block that gives the
+// field, trimmed, in their order.
+func Values(block, field string) []string {
+	var out []string
+	for _, line := range strings.FieldsFunc(block, newline) {
+		if name, value, ok := strings.Cut(line, ":"); ok && name == field {
+			out = append(out, strings.TrimSpace(value))
+		}
+	}
+	return out
+}
+
+func newline(r rune) bool { return r == '\n' || r == '\r' }
+
+// Texts returns the fields that a contract block has, each with its whole text:
+// the rest of its line and the indented lines below it.
+func Texts(block string) map[string]string {
+	out := map[string]string{}
+	open := ""
+	for line := range strings.Lines(block) {
+		bare := strings.TrimRight(line, "\r\n")
+		name, value, ok := strings.Cut(bare, ":")
+		known := ok && slices.Contains(FieldNames[:], name)
+		_, seen := out[name]
+		switch {
+		case known && !seen:
+			open, out[name] = name, strings.TrimSpace(value)
+		case !known && open != "" && strings.TrimSpace(bare) != "" && (bare[0] == ' ' || bare[0] == '\t'):
+			out[open] = strings.TrimSpace(out[open] + "\n" + strings.TrimSpace(bare))
+		default:
+			open = ""
+		}
+	}
+	return out
+}
+
+// SetFields returns the block with the given fields, by name, put in the place
+// of those that it has, or added in their order. A value of several lines is
+// continued with indented lines, so that none of them is taken for a field.
+func SetFields(block string, fields map[string]string) string {
+	var b strings.Builder
+	given := map[string]bool{}
+	skipping := false
+	for line := range strings.Lines(block) {
+		bare := strings.TrimRight(line, "\r\n")
+		name, _, isField := strings.Cut(bare, ":")
+		value, replaced := fields[name]
+		switch {
+		case isField && replaced:
+			skipping = true
+			if !given[name] {
+				given[name] = true
+				b.WriteString(fieldLines(name, value))
+			}
+		case skipping && strings.TrimSpace(bare) != "" && (bare[0] == ' ' || bare[0] == '\t'):
+		default:
+			skipping = false
+			b.WriteString(bare + "\n")
+		}
+	}
+	for _, name := range FieldNames {
+		if value, ok := fields[name]; ok && !given[name] {
+			b.WriteString(fieldLines(name, value))
+		}
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+func fieldLines(name, value string) string {
+	lines := strings.FieldsFunc(strings.ToValidUTF8(strings.TrimSpace(value), "\ufffd"), newline)
+	text := strings.Join(lines, "\n  ")
+	return strings.TrimRight(name+": "+text, " ") + "\n"
 }
 
 // Generated returns how much of a brief of ours, from its start, is made by

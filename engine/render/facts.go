@@ -195,8 +195,33 @@ func (in Input) provenance(n int) string {
 	if rest := len(m.SourcePaths) - n; rest > 0 {
 		fmt.Fprintf(&b, "- and %d more sources (see `manifest.json`)\n", rest)
 	}
+	b.WriteString(in.history())
 	fmt.Fprintf(&b, "- raw sha256: %s\n%s%s\n- incremental: revisions=%d (update-not-recreate)\n\n",
 		sanitize.Cell(m.RawSHA256, 64), stampStart, m.ManifestSHA256, m.Revisions)
+	return b.String()
+}
+
+// history says what was done with the handoff as a whole.
+func (in Input) history() string {
+	m := in.M
+	var b strings.Builder
+	if len(m.MergedFrom) > 0 {
+		names := make([]string, len(m.MergedFrom))
+		for i, id := range m.MergedFrom {
+			names[i] = inline(id, 128)
+		}
+		fmt.Fprintf(&b, "- merged from: %s; each turn of `timeline.jsonl` names its origin\n", strings.Join(names, ", "))
+	}
+	if m.FederatedFrom != "" {
+		fmt.Fprintf(&b, "- imported from: %s at %s\n", inline(m.FederatedFrom, 300), inline(m.FederatedAt, 32))
+	}
+	if m.PromotedAt != "" {
+		since := ""
+		if m.PromotedStale {
+			since = "; **what follows was not judged**: it has changed since"
+		}
+		fmt.Fprintf(&b, "- promoted: %s at %s%s\n", inline(m.PromotedGate, 32), inline(m.PromotedAt, 32), since)
+	}
 	return b.String()
 }
 

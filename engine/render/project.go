@@ -41,6 +41,16 @@ func LinkNote(at time.Time, project, dir string, overlap float64, objective stri
 		sanitize.Cell(objective, 100), LinkMarker(project, dir))
 }
 
+// MergeMarker returns the comment that tells whether a merge is noted on a
+// page already. dir is the name of its directory.
+func MergeMarker(dir string) string { return "<!-- merged:" + marker(dir) + " -->" }
+
+// MergeNote returns the line of a merge, newline included.
+func MergeNote(at time.Time, project, dir string, turns int) string {
+	return fmt.Sprintf("- [%s] merged: projects/%s/%s (%d turns) %s\n",
+		at.UTC().Format("2006-01-02T15:04:05.000Z"), inline(project, 128), inline(dir, 160), turns, MergeMarker(dir))
+}
+
 // marker returns s as text inside an HTML comment, which nothing escapes:
 // what is not safe there is written as its code.
 func marker(s string) string {

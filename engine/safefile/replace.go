@@ -120,7 +120,9 @@ func (g *Group) Add(f *os.File, to string) {
 func (g *Group) SyncDir(dir string) { g.dirs = append(g.dirs, dir) }
 
 // Commit syncs, renames and syncs the directories. After an error nothing
-// that was added later than the failing rename is visible.
+// that was added later than the failing rename is visible; where an earlier
+// one is, the temporaries of the rest stay, so that what was begun can be
+// completed.
 func (g *Group) Commit() error {
 	g.done = true
 	if err := g.sync(); err != nil {
@@ -133,7 +135,9 @@ func (g *Group) Commit() error {
 	}
 	for i, r := range g.renames {
 		if err := Rename(r.from, r.to); err != nil {
-			g.removeTemps(i)
+			if i == 0 {
+				g.removeTemps(0)
+			}
 			return err
 		}
 		dirs[filepath.Dir(r.to)] = true

@@ -78,6 +78,10 @@ type Manifest struct {
 	FederatedFrom          string   `json:"federated_from,omitempty"`
 	FederatedAt            string   `json:"federated_at,omitempty"`
 	MergedFrom             []string `json:"merged_from,omitempty"`
+	// MergedInputs says what of each session in MergedFrom is merged, and
+	// Imported what of each history that was imported.
+	MergedInputs []Input `json:"merged_inputs,omitempty"`
+	Imported     []Input `json:"imported,omitempty"`
 
 	// Extra are members that this version does not know, kept as they are.
 	Extra jsontext.Value `json:",embed"`
@@ -107,6 +111,10 @@ type Source struct {
 	Inode      string `json:"inode,omitempty"`
 	ModTime    string `json:"mtime,omitempty"`
 	ChangeTime string `json:"ctime,omitempty"`
+	// Key is set for a session of a database or tree that holds many, whose
+	// path then ends in "#" and its id there, or is the tree's file of it: what
+	// was read is an export, and its next one differs when the key does.
+	Key string `json:"key,omitempty"`
 	// Quarantined and Unknown are this source's share.
 	Quarantined int `json:"quarantined,omitzero"`
 	Unknown     int `json:"unknown_records,omitzero"`
@@ -117,6 +125,23 @@ type Source struct {
 	// Rewritten says that other content took the place of what was captured
 	// at least once; the old turns stay.
 	Rewritten bool `json:"rewritten,omitzero"`
+}
+
+// Input is another session's timeline as far as it was taken over.
+type Input struct {
+	Session string `json:"session"`
+	Project string `json:"project"`
+	// From is the store that it stands in, "" for the same.
+	From string `json:"from,omitempty"`
+	// ManifestSHA256 is the seal of its manifest, TimelineSHA256 the hash of
+	// the Turns lines that were taken over.
+	ManifestSHA256 string `json:"manifest_sha256"`
+	TimelineSHA256 string `json:"timeline_sha256"`
+	Turns          int    `json:"turns"`
+	// ContractSHA256 is the hash of the contract that came with it.
+	ContractSHA256 string `json:"contract_sha256,omitempty"`
+	// Conflict says that both sides had turns that the other had not.
+	Conflict bool `json:"conflict,omitzero"`
 }
 
 // Artifact is a file of the session as of one revision.

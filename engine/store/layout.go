@@ -25,6 +25,7 @@ const (
 	BriefName      = "HANDOFF.md"
 	SummaryName    = "HANDOFF.summary.json"
 	PayloadName    = "HANDOFF.llm.json"
+	BackupName     = "manifest.json.bak"
 	QuarantineDir  = "quarantine"
 	QuarantineList = "quarantine/index.jsonl"
 	QuarantineRaw  = "quarantine/raw.bin"

@@ -33,6 +33,7 @@ func AppendTurn(dst []byte, t *turn.Turn) []byte {
 	}
 	dst = appendOptional(dst, "agent", t.Agent)
 	dst = appendOptional(dst, "session", t.Session)
+	dst = appendOptional(dst, "origin", t.Origin)
 	dst = appendOptional(dst, "mark", t.Mark)
 	return append(dst, '}', '\n')
 }
@@ -83,6 +84,7 @@ type timelineLine struct {
 	Tool    *toolLine  `json:"tool"`
 	Agent   string     `json:"agent"`
 	Session string     `json:"session"`
+	Origin  string     `json:"origin"`
 	Mark    string     `json:"mark"`
 }
 
@@ -104,7 +106,7 @@ func ParseTurn(line []byte) (turn.Turn, error) {
 	}
 	t := turn.Turn{
 		Seq: l.Seq, TS: l.TS, Class: l.Class, Text: l.Text, ID: l.ID, Source: l.Source,
-		Agent: l.Agent, Session: l.Session, Mark: l.Mark,
+		Agent: l.Agent, Session: l.Session, Origin: l.Origin, Mark: l.Mark,
 	}
 	if l.Tool != nil {
 		tool := turn.Tool(*l.Tool)

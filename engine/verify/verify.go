@@ -57,6 +57,8 @@ type Report struct {
 	Quarantined int     `json:"quarantined"`
 	Unknown     int     `json:"unknown_records"`
 	Checks      []Check `json:"checks"`
+
+	next *session.Manifest // of a commit that was cut short, or nil
 }
 
 // Line is the report as one line for people.
@@ -149,6 +151,7 @@ func check(ctx context.Context, loc store.Location, dir string, raw []byte) Repo
 		return r
 	}
 	r.Session, r.Turns, r.Quarantined, r.Unknown = m.Session, m.TurnCount, m.Quarantined, m.Unknown
+	r.next = staged(dir, m)
 	r.add("manifest", err, "seal")
 	if err == nil && m.Project != loc.Project && m.PrevProject == loc.Project {
 		r.unproved("place", "a rename to "+m.Project+" was interrupted; the next build or rename completes it")
@@ -159,6 +162,9 @@ func check(ctx context.Context, loc store.Location, dir string, raw []byte) Repo
 	if m.Schema == 0 {
 		r.unproved("artifacts", "this manifest covers no content")
 		r.foreignPayload(dir)
+	} else if len(m.MergedFrom) > 0 && len(m.Renders) == 0 {
+		r.appended(dir, m)
+		r.add("renders", errors.New("merged and never rendered; merge it again with --render"), "")
 	} else {
 		r.appended(dir, m)
 		r.renders(dir, m)
@@ -175,29 +181,38 @@ func (r *Report) timeline(dir string, m *session.Manifest) {
 	if a, ok := m.Artifact(store.TimelineName); ok {
 		limit = a.Bytes
 	}
-	n := 0
+	n, err := countLines(dir, limit)
+	if err == nil && n != m.TurnCount {
+		err = fmt.Errorf("turn count drift (%d vs manifest %d)", n, m.TurnCount)
+	}
+	if err != nil && r.ahead(dir, store.TimelineName) {
+		r.unproved("timeline", interrupted)
+		return
+	}
+	r.add("timeline", err, fmt.Sprintf("%d turns", n))
+}
+
+func countLines(dir string, limit int64) (n int, err error) {
 	for _, err := range store.Lines(dir, 0, limit) {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			r.add("timeline", errors.New("timeline.jsonl missing"), "")
-			return
+			return n, errors.New("timeline.jsonl missing")
 		case err != nil:
-			r.add("timeline", fmt.Errorf("timeline.jsonl torn: %w", err), "")
-			return
+			return n, fmt.Errorf("timeline.jsonl torn: %w", err)
 		}
 		n++
 	}
-	if n != m.TurnCount {
-		r.add("timeline", fmt.Errorf("turn count drift (%d vs manifest %d)", n, m.TurnCount), "")
-		return
-	}
-	r.add("timeline", nil, fmt.Sprintf("%d turns", n))
+	return n, nil
 }
 
 // appended hashes the committed part of every appended file.
 func (r *Report) appended(dir string, m *session.Manifest) {
 	for _, a := range m.Committed {
 		got, n, err := hashFile(filepath.Join(dir, a.Name), a.Bytes)
+		if (err != nil || n < a.Bytes || got != a.SHA256) && r.ahead(dir, a.Name) {
+			r.unproved(a.Name, interrupted)
+			continue
+		}
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			err = fmt.Errorf("%s missing", a.Name)
@@ -234,6 +249,9 @@ func (r *Report) renders(dir string, m *session.Manifest) {
 		case errors.Is(err, fs.ErrNotExist):
 			err = fmt.Errorf("%s missing", a.Name)
 		case err == nil && seal.Sum(zeroed(raw, m)) == a.SHA256:
+		case err == nil && r.aheadRender(raw, a.Name):
+			r.unproved(a.Name, interrupted)
+			continue
 		case err == nil && editedByHand(zeroed(raw, m), a):
 			r.unproved(a.Name, "the contract was edited by hand; the next build takes it over")
 			continue
@@ -242,6 +260,15 @@ func (r *Report) renders(dir string, m *session.Manifest) {
 		}
 		r.add(a.Name, err, "")
 	}
+}
+
+// aheadRender is ahead for a render.
+func (r *Report) aheadRender(raw []byte, name string) bool {
+	if r.next == nil {
+		return false
+	}
+	a, ok := r.next.Artifact(name)
+	return ok && seal.Sum(zeroed(raw, r.next)) == a.SHA256
 }
 
 // zeroed is a render as it was hashed.
@@ -261,6 +288,10 @@ func (r *Report) sources(ctx context.Context, m *session.Manifest) {
 		name := "source " + filepath.Base(s.Path)
 		if ctx.Err() != nil {
 			r.unproved(name, "not looked at")
+			continue
+		}
+		if s.Key != "" {
+			r.unproved(name, exported(s.Path))
 			continue
 		}
 		if strings.HasSuffix(s.Path, ".zst") {
@@ -283,6 +314,17 @@ func (r *Report) sources(ctx context.Context, m *session.Manifest) {
 			r.add(name, nil, detail)
 		}
 	}
+}
+
+// exported says what can be told of a session of a database or tree, whose
+// export is made by what a checker must not share: whether it is still there.
+func exported(path string) string {
+	for _, file := range []string{path, path[:max(0, strings.LastIndexByte(path, '#'))]} {
+		if _, err := os.Lstat(safefile.PathBytes(file)); err == nil {
+			return "read as an export; not exported again"
+		}
+	}
+	return "gone"
 }
 
 // hashFile hashes up to limit bytes of a regular file; limit < 0 is all.
