@@ -1,6 +1,8 @@
-// Package verb holds the verbs that change a session as a whole: rename and
-// retitle. Each takes the session's lock, changes all of it or nothing, and
-// leaves the renders saying what the manifest says.
+// Package verb holds the verbs on whole sessions: rename, retitle, contract,
+// promote, merge, federated-merge, dispatch and self-improve. Those that change
+// a session take its lock, change all of it or nothing, and leave the renders
+// saying what the manifest says. None runs a program or opens a connection
+// itself; who calls them hands in what may.
 package verb
 
 import (
@@ -37,7 +39,8 @@ func Rename(ctx context.Context, b *pipeline.Builder, e index.Entry, project str
 		return Moved{}, fault.New(fault.Usage, "%q is no name for a project", project)
 	}
 	return move(ctx, b, e, store.Location{Project: slug, Dir: e.ID}, func(m *session.Manifest) {
-		m.PrevProject, m.Project = m.Project, slug
+		// Where it is, whatever a rename that died wrote into it.
+		m.PrevProject, m.Project = e.Project, slug
 	})
 }
 

@@ -1,0 +1,3 @@
+package federate
+
+const openFlags = 0
