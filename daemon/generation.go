@@ -116,8 +116,8 @@ func supported(c configs.Daemon) error {
 		key = "retention.quarantine_days"
 	case c.Limits.FileBytesPerPass != configs.DefaultFileBytesPerPass:
 		key = "limits.file_bytes_per_pass"
-	case c.Gate.Enforce || c.Gate.Mode == configs.GateEnforce:
-		key = "gate"
+	case c.Gate.Mode == configs.GateEnforce:
+		key = "gate.mode"
 	default:
 		return nil
 	}

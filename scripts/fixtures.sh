@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Build every real Claude Code and Codex transcript into a store of its own and
-# verify the result.
+# Build every real transcript at hand into a store of its own and verify the
+# result.
 #
 # usage: scripts/fixtures.sh HANDOFFCTL TRANSCRIPTS
 #
-# TRANSCRIPTS has the directories claude-code and codex. A transcript may build
-# (0) or have no usable turn (4); what was built must verify. Prints a line for
-# each file that does neither, and the counts; exits 1 if there was any, 2 if
-# there was nothing to do.
+# TRANSCRIPTS has directories named after harnesses, some of those listed below.
+# A transcript may build (0) or have no usable turn (4); what was built must
+# verify. Prints a line for each file that does neither, and the counts; exits 1
+# if there was any, 2 if there was nothing to do.
 set -u
 
 if [ $# -ne 2 ]; then
@@ -58,11 +58,13 @@ while IFS= read -r -d '' file; do
 		continue
 	fi
 	built=$((built + 1))
-done < <(find "$dir/claude-code" "$dir/codex" -type f ! -name '*.meta.json' -print0 2>/dev/null | sort -z)
+done < <(for harness in claude-code codex gemini-cli pi copilot-cli cursor kimi factory-droid; do
+	find "$dir/$harness" -type f ! -name '*.meta.json' -print0 2>/dev/null
+done | sort -z)
 
 echo "fixtures: $n files, $built built and verified, $empty without a usable turn, $failed failed"
 if [ $n -eq 0 ]; then
-	echo "fixtures: nothing below $dir/claude-code and $dir/codex" >&2
+	echo "fixtures: nothing below $dir" >&2
 	exit 2
 fi
 [ $failed -eq 0 ]

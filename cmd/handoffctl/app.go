@@ -53,9 +53,15 @@ func (a *app) run(ctx context.Context, args []string) int {
 		}
 		a.made.Close()
 	}
+	var end exited
+	a.json = a.json || asksJSON(args)
 	switch {
 	case out.err == nil && ctx.Err() != nil && errors.Is(err, context.Canceled):
-		if a.json || asksJSON(args) {
+		if atGateway(root, args) {
+			a.refusal(errors.New("interrupted"))
+			return exitInterrupted
+		}
+		if a.json {
 			p := control.ProblemOf(fault.New(fault.Internal, "interrupted"))
 			p.Exit = exitInterrupted
 			raw, _ := control.Encode(p)
@@ -64,6 +70,8 @@ func (a *app) run(ctx context.Context, args []string) int {
 			a.say("interrupted")
 		}
 		return exitInterrupted
+	case out.err == nil && err != nil && atGateway(root, args):
+		a.refusal(err)
 	case out.err == nil:
 		a.fail(err, args)
 	}
@@ -71,6 +79,9 @@ func (a *app) run(ctx context.Context, args []string) int {
 		// Whatever else there is to say, nobody has got the answer.
 		a.say("cannot write the answer: %v", out.err)
 		return fault.Internal.Exit()
+	}
+	if errors.As(err, &end) {
+		return end.status
 	}
 	return fault.ExitOf(err)
 }
@@ -150,6 +161,17 @@ func (a *app) note(format string, args ...any) {
 
 // line writes a line of the answer.
 func (a *app) line(text string) { fmt.Fprintln(a.out, sanitize.Line(text)) }
+
+// text writes text of several lines, with what could control a terminal made
+// visible on one.
+func (a *app) text(s string) {
+	for line := range strings.Lines(s) {
+		if line = strings.TrimRight(line, "\r\n"); a.terminal() {
+			line = sanitize.Line(line)
+		}
+		fmt.Fprintln(a.out, line)
+	}
+}
 
 // client returns the one client of this run.
 func (a *app) client() *client.Client {

@@ -14,7 +14,8 @@ func (a *app) build() *cobra.Command {
 		Use:   "build --source FILE",
 		Short: "Capture what is new in a transcript",
 		Long: "Capture what is new in a transcript: the session's timeline, brief, payload and manifest are brought up to\n" +
-			"date. Nothing is written when nothing is new.",
+			"date. Nothing is written when nothing is new. Of a database that holds many sessions each is captured, or the\n" +
+			"one that --session names.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 || len(args) == 1 && q.Source != "" {
 				return fault.New(fault.Usage, "name one source")
@@ -71,15 +72,53 @@ func (a *app) handoffAlias(root *cobra.Command) {
 
 func (a *app) runBuild(c *cobra.Command, q control.BuildRequest) error {
 	q.Source = a.client().Absolute(q.Source)
-	return call(a, c, control.Build, q, func(r control.BuildAnswer) {
-		a.line(r.Line())
-		for _, what := range r.Repaired {
-			a.note("repaired: %s", what)
-		}
-		if r.NewDamage > 0 {
-			a.note("%d damaged piece(s) were kept aside in %s/quarantine", r.NewDamage, r.Dir)
-		}
-	})
+	var r control.BuildAnswer
+	raw, err := a.client().Call(c.Context(), control.Build, q, &r)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		_, err = a.out.Write(raw)
+	} else {
+		a.builtAll(r)
+	}
+	if err != nil || len(r.Unbuilt) == 0 {
+		return err
+	}
+	kind, _ := fault.ParseKind(r.Unbuilt[0].Kind)
+	failed := fault.New(kind, "%d session(s) could not be built", len(r.Unbuilt))
+	if a.json {
+		return printed{failed} // the document says so
+	}
+	return failed
+}
+
+// builtAll tells of the builds of a source.
+func (a *app) builtAll(r control.BuildAnswer) {
+	if len(r.Sessions)+len(r.Unbuilt) == 0 {
+		a.built(r)
+		return
+	}
+	for _, one := range r.Sessions {
+		a.built(one)
+	}
+	if r.Passed > 0 {
+		a.note("%d session(s) without a turn were passed over", r.Passed)
+	}
+	for _, f := range r.Unbuilt {
+		a.note("not built: %s: %s", f.Source, f.Err)
+	}
+}
+
+// built tells of one build.
+func (a *app) built(r control.BuildAnswer) {
+	a.line(r.Line())
+	for _, what := range r.Repaired {
+		a.note("repaired: %s", what)
+	}
+	if r.NewDamage > 0 {
+		a.note("%d damaged piece(s) were kept aside in %s/quarantine", r.NewDamage, r.Dir)
+	}
 }
 
 func (a *app) auto() *cobra.Command {

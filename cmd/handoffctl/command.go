@@ -28,9 +28,13 @@ func (a *app) command() *cobra.Command {
 	global.StringVar(&a.socket, "socket", "", "control socket of the daemon to ask")
 	global.BoolVar(&a.json, "json", false, "print one JSON document, also on failure")
 	global.BoolVar(&a.quiet, "quiet", false, "no notes on stderr, only errors")
-	root.AddGroup(&cobra.Group{ID: "engine", Title: "Handoffs:"}, &cobra.Group{ID: "daemon", Title: "Daemon:"})
-	for _, c := range []*cobra.Command{a.build(), a.auto(), a.list(), a.show(), a.verify(), a.config(), a.index(), a.rename(), a.retitle()} {
+	root.AddGroup(&cobra.Group{ID: "engine", Title: "Handoffs:"}, &cobra.Group{ID: "runtime", Title: "Runtime:"}, &cobra.Group{ID: "daemon", Title: "Daemon:"})
+	for _, c := range []*cobra.Command{a.build(), a.auto(), a.list(), a.show(), a.verify(), a.config(), a.index(), a.rename(), a.retitle(), a.contract()} {
 		c.GroupID = "engine"
+		root.AddCommand(c)
+	}
+	for _, c := range []*cobra.Command{a.verifyGate(), a.promote(), a.merge(), a.federate(), a.dispatch(), a.improve(), a.gateway()} {
+		c.GroupID = "runtime"
 		root.AddCommand(c)
 	}
 	for _, c := range []*cobra.Command{a.status(), a.events(), a.poke(), a.reload(), a.stop(), a.version()} {
@@ -91,6 +95,9 @@ func missingValue(root *cobra.Command, args []string) error {
 			if i++; i < len(args) {
 				value = args[i]
 			}
+		}
+		if _, any := f.Annotations[anyValue]; any {
+			continue
 		}
 		if value == "" || !inline && strings.HasPrefix(value, "--") {
 			return fault.New(fault.Usage, "flag needs a value: --%s", name).

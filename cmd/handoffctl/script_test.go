@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -15,8 +16,10 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	_ "modernc.org/sqlite"
 
 	"handoffd/engine/safefile"
+	"handoffd/engine/store"
 )
 
 // patience bounds every wait of a script.
@@ -62,6 +65,7 @@ func TestScript(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"until": until, "exits": exitStatus, "append": appendLines, "sample": sample,
+			"lockof": lockOf, "database": database,
 		},
 	})
 }
@@ -118,6 +122,22 @@ var sampleDir = func() string {
 	wd, _ := os.Getwd()
 	return filepath.Join(wd, "..", "..", "daemon", "demo")
 }()
+
+// database runs a script of SQL as the owner of a database, which is made if
+// there is none: database FILE SCRIPT.
+func database(ts *testscript.TestScript, _ bool, args []string) {
+	db, err := sql.Open("sqlite", "file:"+ts.MkAbs(args[0])+"?_pragma=journal_mode(WAL)")
+	ts.Check(err)
+	_, err = db.Exec(ts.ReadFile(args[1]))
+	ts.Check(err)
+	ts.Check(db.Close())
+}
+
+// lockOf sets LOCK to the lock file of a session of the default store.
+func lockOf(ts *testscript.TestScript, _ bool, args []string) {
+	s := store.Store{Root: filepath.Join(ts.Getenv("HOME"), ".local", "share", "handoff")}
+	ts.Setenv("LOCK", s.SessionLock(args[0]))
+}
 
 // appendLines appends a file to another: append TO FROM.
 func appendLines(ts *testscript.TestScript, _ bool, args []string) {

@@ -45,6 +45,7 @@ type Capturer struct {
 	sched   *schedule.Scheduler
 	sweeper *sweeper
 	rereads rereads
+	bundles bundles
 	folder  *folder
 	tally   *tally
 	// restored is closed when the store's manifests have been read.
@@ -110,7 +111,14 @@ func (c *Capturer) event(e watch.Event) {
 		c.sweeper.ask(request{root: e.Root})
 		return
 	}
-	c.sched.Changed(e.Path)
+	source := owner(e.Path)
+	if _, ok := many(source); ok {
+		// A look at a bundle costs little; its sessions rest before they are
+		// captured, and it need not as well.
+		c.sched.Now(source)
+		return
+	}
+	c.sched.Changed(source)
 }
 
 // Drain captures what changed and is not captured, then brings the index up to
@@ -138,10 +146,16 @@ func (c *Capturer) Poke(ctx context.Context, paths []string, wait bool) error {
 	}
 	for i, p := range paths {
 		paths[i] = canonical(p)
-		if !c.sched.Now(paths[i]) {
+		c.rereads.add(paths[i], time.Now())
+	}
+	paths, err := c.pokeBundles(paths)
+	if err != nil {
+		return err
+	}
+	for _, p := range paths {
+		if !c.sched.Now(p) {
 			return schedule.ErrStopped
 		}
-		c.rereads.add(paths[i], time.Now())
 	}
 	if !wait {
 		return nil

@@ -12,6 +12,7 @@ import (
 	"handoffd/daemon/control"
 	"handoffd/daemon/logging"
 	"handoffd/engine/fault"
+	"handoffd/engine/harness"
 	"handoffd/engine/pipeline"
 	"handoffd/engine/safefile"
 	"handoffd/engine/store"
@@ -68,6 +69,11 @@ func (c *Capturer) capture(ctx context.Context, path string) error {
 	// The version is looked at before the build: what comes in between is
 	// then news to the next sweep.
 	info, err := os.Lstat(path)
+	if base, id, ok := harness.Split(path); err != nil && ok {
+		if _, bundle := many(base); bundle {
+			return c.captureMember(ctx, path, base, id)
+		}
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		c.table.drop(path)
@@ -75,7 +81,7 @@ func (c *Capturer) capture(ctx context.Context, path string) error {
 	case err != nil:
 		return fault.New(fault.Internal, "look at the source: %w", err)
 	}
-	now := stampOf(info)
+	now := stampAt(path, info)
 	switch {
 	case !info.Mode().IsRegular():
 		c.pass(path, now, fault.New(fault.SourceMissing, "not a regular file: %s", path))
@@ -84,6 +90,9 @@ func (c *Capturer) capture(ctx context.Context, path string) error {
 		c.pass(path, now, fault.New(fault.SourceMissing, "belongs to another user: %s", path))
 		c.conf.Log.Warn("passed over a file of another user", logging.Path, path)
 		return nil
+	}
+	if b, ok := many(path); ok {
+		return c.captureBundle(path, b)
 	}
 	r, err := c.conf.Builder.Build(ctx, pipeline.Request{Source: path, Harness: c.label(path), LazyPayload: true})
 	switch kind := fault.KindOf(err); {
@@ -184,7 +193,7 @@ func (c *Capturer) refresh(ctx context.Context, l store.Location) error {
 // reread makes a source due if it grew since it was captured.
 func (c *Capturer) reread(path string) {
 	info, err := os.Lstat(path)
-	if err == nil && !c.table.captured(path, stampOf(info)) {
+	if err == nil && !c.table.captured(path, stampAt(path, info)) {
 		c.sched.Now(path)
 	}
 }
@@ -214,7 +223,10 @@ func (c *Capturer) restore(ctx context.Context) {
 				continue
 			}
 			c.table.lives(s.Path, l)
-			if _, err := os.Lstat(s.Path); errors.Is(err, fs.ErrNotExist) {
+			if _, _, member := harness.Split(s.Path); member && s.Key != "" {
+				// Whether it is still there, its bundle will tell.
+				c.table.restore(s.Path, keyed(s.Key))
+			} else if _, err := os.Lstat(s.Path); errors.Is(err, fs.ErrNotExist) {
 				c.sched.Changed(s.Path)
 			} else if at, ok := stampIn(s); ok {
 				c.table.restore(s.Path, at)

@@ -185,9 +185,20 @@ func (s *sweeper) walk(ctx context.Context, root watch.Root) ([]found, watch.Sum
 	var list []found
 	first := s.c.table.firstSweep(root.Path)
 	sum, err := watch.Walk(ctx, root, func(path string, info fs.FileInfo) {
-		if s.c.table.news(path, stampOf(info), first) {
-			list = append(list, found{path, info.ModTime().UnixNano(), first})
+		if owner(path) != path {
+			return // its bundle is looked at with it
 		}
+		if !s.c.table.news(path, stampAt(path, info), first) {
+			return
+		}
+		if b, ok := many(path); ok {
+			if inside, err := s.c.unfold(path, b, first); err == nil {
+				list = append(list, inside...)
+				return
+			}
+			// The schedule tries again, and tells.
+		}
+		list = append(list, found{path, info.ModTime().UnixNano(), first})
 	})
 	if err == nil && !sum.Truncated && sum.Unreadable == 0 {
 		// What is gone may come up under another name: the rest that every

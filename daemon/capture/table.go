@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"handoffd/engine/harness"
 	"handoffd/engine/safefile"
 	"handoffd/engine/session"
 	"handoffd/engine/store"
@@ -224,7 +225,7 @@ func (t *Table) lose(root string) (gone []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for path, r := range t.rows {
-		if r.sweep == t.number || !within(path, root) {
+		if r.sweep == t.number || !within(path, root) || t.held(path) {
 			continue
 		}
 		if r.first {
@@ -238,6 +239,48 @@ func (t *Table) lose(root string) (gone []string) {
 		}
 	}
 	return gone
+}
+
+// held reports whether path is a session of a bundle that the present sweep
+// saw. t.mu is held.
+func (t *Table) held(path string) bool {
+	base, _, ok := harness.Split(path)
+	return ok && t.rows[base].sweep == t.number
+}
+
+// inside lists the sessions of a bundle that are known or were captured.
+func (t *Table) inside(bundle string) (list []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	add := func(path string) {
+		if base, _, ok := harness.Split(path); ok && base == bundle {
+			list = append(list, path)
+		}
+	}
+	for path := range t.rows {
+		add(path)
+	}
+	for path := range t.homes {
+		if _, known := t.rows[path]; !known {
+			add(path)
+		}
+	}
+	return list
+}
+
+// key is the change key that was listed of a session of a bundle, "" if none
+// was.
+func (t *Table) key(path string) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.rows[path].ctime
+}
+
+// done reports whether the known version of a file is settled.
+func (t *Table) done(path string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.rows[path].done
 }
 
 func (t *Table) progress() (initial bool, done, todo int) {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"handoffd/configs"
 	"handoffd/daemon/control"
@@ -55,6 +56,8 @@ const (
 	_ home = iota
 	// hereOnly verbs must work when the daemon is dead or distrusted.
 	hereOnly
+	// hereWithoutStore verbs are hereOnly and have nothing to do with a store.
+	hereWithoutStore
 	// thereOnly verbs are about the daemon itself.
 	thereOnly
 	// hereWithConfig verbs obey the configuration of the project that the
@@ -63,11 +66,17 @@ const (
 )
 
 var homes = map[string]home{
-	control.Verify: hereOnly, control.Config: hereOnly,
+	control.Verify: hereOnly, control.Config: hereOnly, control.VerifyGate: hereOnly,
+	// These read or run what is outside of the store, for the user who asks
+	// and with the user's rights and environment.
+	control.Federate: hereOnly, control.Dispatch: hereOnly, control.Improve: hereOnly,
+	control.RuntimeEvaluate: hereWithoutStore, control.RuntimeRun: hereWithoutStore, control.RuntimePolicy: hereWithoutStore,
+	control.RuntimeJob: hereWithoutStore, control.RuntimeResume: hereWithoutStore, control.RuntimeStatus: hereWithoutStore,
 	control.Status: thereOnly, control.Events: thereOnly, control.Poke: thereOnly,
 	control.Reload: thereOnly, control.Stop: thereOnly,
 	control.Build: hereWithConfig, control.Auto: hereWithConfig, control.Rename: hereWithConfig,
 	control.Retitle: hereWithConfig, control.Index: hereWithConfig, control.Show: hereWithConfig,
+	control.ContractSet: hereWithConfig, control.Promote: hereWithConfig, control.Merge: hereWithConfig,
 }
 
 // Failure is an error that came with a document.
@@ -204,7 +213,11 @@ func failure(res *http.Response) error {
 	if err != nil {
 		return fault.New(fault.Unreachable, "the answer broke off: %w", err)
 	}
-	var p control.Problem
+	var p struct {
+		control.Problem
+		// An answer that stands in the document may have a status of its own.
+		Status jsontext.Value `json:"status"`
+	}
 	if !strings.HasPrefix(res.Header.Get("Content-Type"), control.ContentProblem) || json.Unmarshal(raw, &p) != nil {
 		return fault.New(fault.Unreachable, "the daemon answered %s without saying why", res.Status)
 	}

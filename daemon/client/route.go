@@ -74,6 +74,9 @@ func cause(err error) error {
 // route decides where a verb runs.
 func (c *Client) route(verb string) (target, error) {
 	where := homes[verb]
+	if where == hereWithoutStore {
+		return c.bare(), nil
+	}
 	if c.opt.Local || where == hereOnly {
 		return c.here()
 	}
@@ -167,6 +170,17 @@ func (c *Client) there() (*http.Client, error) {
 	return c.daemon, nil
 }
 
+// gateway is what verbs may do outside of a store, in this process.
+func (c *Client) gateway() *server.Gateway {
+	return &server.Gateway{CWD: c.opt.CWD, Home: c.opt.Home, Getenv: c.opt.Getenv}
+}
+
+// bare returns the way into this process for verbs that know no store: no
+// configuration of one keeps them from working.
+func (c *Client) bare() target {
+	return target{http: &http.Client{Transport: inProcess{server.New(server.Config{Program: "handoffctl", Gateway: c.gateway()})}}}
+}
+
 // here returns the way into this process.
 func (c *Client) here() (target, error) {
 	if c.local == nil {
@@ -178,6 +192,7 @@ func (c *Client) here() (target, error) {
 		b := pipeline.New(st, server.Options(s))
 		c.local = &http.Client{Transport: inProcess{server.New(server.Config{
 			Program: "handoffctl", Store: st, Settings: s, DaemonSettings: c.daemonSettings,
+			Gateway: c.gateway(),
 			Builder: func() *pipeline.Builder { return b },
 		})}}
 	}

@@ -21,7 +21,6 @@ func supported(r configs.Resolved) error {
 		{"capture.include_tool_outputs", r.Capture.IncludeToolOutputs != byDefault.Capture.IncludeToolOutputs},
 		{"capture.truncate_tool_outputs", r.Capture.TruncateToolOutputs != byDefault.Capture.TruncateToolOutputs},
 		{"capture.max_tool_output_length", r.Capture.MaxToolOutputLength != byDefault.Capture.MaxToolOutputLength},
-		{"gate.enforce", r.Gate.Enforce != byDefault.Gate.Enforce},
 		{"gate.mode", r.Gate.Mode != byDefault.Gate.Mode},
 	} {
 		if k.set {

@@ -51,6 +51,16 @@ const (
 	Index   = "index"
 	Rename  = "rename"
 	Retitle = "retitle"
+	// The evidence contract has two verbs.
+	ContractSet  = "contract/set"
+	ContractShow = "contract/show"
+	VerifyGate   = "verify-gate"
+	Promote      = "promote"
+	Merge        = "merge"
+	Federate     = "federated-merge"
+	Dispatch     = "dispatch"
+	Improve      = "self-improve"
+
 	Status  = "status"
 	Events  = "events"
 	Poke    = "poke"

@@ -42,6 +42,19 @@ type BuildAnswer struct {
 	Repaired    []string `json:"repaired,omitempty"`
 	Quarantined int      `json:"quarantined,omitzero"` // in all
 	NewDamage   int      `json:"new_damage,omitzero"`  // of them, by this build
+	// Sessions are the builds of a source that holds many; then the members
+	// above say nothing, but for OK and Action. Passed counts those without a
+	// turn, and Unbuilt are those that failed: OK is false then.
+	Sessions []BuildAnswer `json:"sessions,omitempty"`
+	Passed   int           `json:"passed,omitzero"`
+	Unbuilt  []Unbuilt     `json:"unbuilt,omitempty"`
+}
+
+// Unbuilt is a session of a source that could not be built.
+type Unbuilt struct {
+	Source string `json:"source"`
+	Kind   string `json:"kind"` // of the error
+	Err    string `json:"error"`
 }
 
 // Line is the answer as one line for people.

@@ -77,35 +77,66 @@ func writeProblem(w http.ResponseWriter, err error) {
 	_, _ = w.Write(append(doc, '\n'))
 }
 
-// join puts the members of answer, but for "ok", behind those of doc.
+// join puts the members of answer, but for "ok", behind those of doc. Where
+// both have one, the answer's stands: a dispatch has a status of its own.
 func join(doc []byte, answer any) []byte {
 	raw, err := control.Encode(answer)
 	if err != nil {
 		return doc
 	}
-	d := jsontext.NewDecoder(bytes.NewReader(raw))
-	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
+	theirs, err := members(raw)
+	if err != nil {
 		return doc
 	}
-	out := bytes.NewBuffer(append([]byte(nil), doc[:len(doc)-1]...))
-	for d.PeekKind() == '"' {
-		name, err := d.ReadValue()
-		if err != nil {
-			return doc
-		}
-		name = name.Clone()
-		value, err := d.ReadValue()
-		if err != nil {
-			return doc
-		}
-		if string(name) == `"ok"` {
+	mine, err := members(doc)
+	if err != nil {
+		return doc
+	}
+	answered := map[string]bool{}
+	for _, m := range theirs {
+		answered[m.name] = true
+	}
+	out := bytes.NewBufferString("{")
+	for i, m := range append(mine, theirs...) {
+		ok := m.name == `"ok"`
+		if ours := i < len(mine); ours && answered[m.name] && !ok || !ours && ok {
 			continue
 		}
-		out.WriteByte(',')
-		out.Write(name)
+		if out.Len() > 1 {
+			out.WriteByte(',')
+		}
+		out.WriteString(m.name)
 		out.WriteByte(':')
-		out.Write(value)
+		out.Write(m.value)
 	}
 	out.WriteByte('}')
 	return out.Bytes()
+}
+
+// member is a member of a JSON object, its name quoted.
+type member struct {
+	name  string
+	value jsontext.Value
+}
+
+func members(doc []byte) ([]member, error) {
+	d := jsontext.NewDecoder(bytes.NewReader(doc), jsontext.AllowInvalidUTF8(true))
+	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
+		return nil, errors.New("not an object")
+	}
+	var out []member
+	for d.PeekKind() == '"' {
+		name, err := d.ReadValue()
+		if err != nil {
+			return nil, err
+		}
+		m := member{name: string(name)}
+		value, err := d.ReadValue()
+		if err != nil {
+			return nil, err
+		}
+		m.value = value.Clone()
+		out = append(out, m)
+	}
+	return out, nil
 }

@@ -5,10 +5,12 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"handoffd/daemon/control"
 	"handoffd/engine/fault"
+	"handoffd/engine/ingest"
 	"handoffd/engine/pipeline"
 	"handoffd/engine/safefile"
 	"handoffd/engine/session"
@@ -19,10 +21,54 @@ func (s *Server) build(ctx context.Context, q control.BuildRequest) (control.Bui
 	if err := checkSource(q.Source); err != nil {
 		return control.BuildAnswer{}, err
 	}
-	return s.capture(ctx, pipeline.Request{
+	req := pipeline.Request{
 		Source: q.Source, Session: q.Session, Harness: q.Harness, Model: q.Model, Project: q.Project, Objective: q.Objective,
 		ForceHarness: q.ForceHarness, ForceModel: q.ForceModel, Strict: q.Strict,
-	})
+	}
+	list, many, err := ingest.Sessions(q.Source)
+	switch {
+	case many && err != nil:
+		return control.BuildAnswer{}, err
+	case many && q.Session == "":
+		return s.captureAll(ctx, req, list)
+	case many:
+		i := slices.IndexFunc(list, func(m ingest.Session) bool { return m.ID == q.Session })
+		if i < 0 {
+			return control.BuildAnswer{}, fault.New(fault.NotFound, "no session %s in %s", q.Session, q.Source)
+		}
+		req.Source, req.Key, req.Session = list[i].Path, list[i].Key, ""
+	}
+	return s.capture(ctx, req)
+}
+
+// captureAll builds the sessions of a source that holds many. One that cannot
+// be built is no reason to leave the others.
+func (s *Server) captureAll(ctx context.Context, req pipeline.Request, list []ingest.Session) (control.BuildAnswer, error) {
+	all := control.BuildAnswer{OK: true, Action: control.ActionUpToDate}
+	for _, m := range list {
+		if ctx.Err() != nil {
+			return all, ctx.Err()
+		}
+		one := req
+		one.Source, one.Key = safefile.PathBytes(m.Path), m.Key
+		a, err := s.capture(ctx, one)
+		switch kind := fault.KindOf(err); {
+		case err == nil:
+			all.Sessions = append(all.Sessions, a)
+			if a.Action == control.ActionBuilt {
+				all.Action = control.ActionBuilt
+			}
+		case kind == fault.NoTurns:
+			all.Passed++
+		default:
+			all.OK = false
+			all.Unbuilt = append(all.Unbuilt, control.Unbuilt{Source: m.Path, Kind: kind.String(), Err: err.Error()})
+		}
+	}
+	if len(all.Sessions)+len(all.Unbuilt) == 0 {
+		return all, fault.New(fault.NoTurns, "no usable turns parsed from %s: %d session(s) without any", req.Source, all.Passed)
+	}
+	return all, nil
 }
 
 // capture builds and tells the daemon.
@@ -77,6 +123,16 @@ func (s *Server) auto(ctx context.Context, q control.AutoRequest) (control.AutoA
 		fresh = time.Duration(*q.MinFreshMS) * time.Millisecond
 	}
 	req := pipeline.Request{Source: q.Source, Session: q.Session, Harness: q.Harness, Project: q.Project}
+	// Of a source that holds many, the one that changed last is meant.
+	if list, many, err := ingest.Sessions(q.Source); many {
+		if err != nil {
+			return control.AutoAnswer{}, err
+		}
+		if len(list) == 0 {
+			return control.AutoAnswer{}, fault.New(fault.NoTurns, "no usable turns parsed from %s", q.Source)
+		}
+		req.Source, req.Key = safefile.PathBytes(list[0].Path), list[0].Key
+	}
 	id, loc, captured, err := s.Builder().Find(req)
 	if err != nil {
 		return control.AutoAnswer{}, err

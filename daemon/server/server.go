@@ -28,6 +28,9 @@ type Config struct {
 	DaemonSettings func() (configs.Daemon, error)
 	// Daemon does what needs one; nil answers fault.NoDaemon.
 	Daemon Daemon
+	// Gateway lets the verbs below runtime execute in this process; nil, as in
+	// a daemon, refuses them.
+	Gateway *Gateway
 	// Log is told of each request; nil is nobody.
 	Log *slog.Logger
 	Now func() time.Time // nil is time.Now
@@ -97,7 +100,19 @@ func routes() map[string]route {
 		control.Index:   {methods: post, heavy: true, serve: answer((*Server).index)},
 		control.Rename:  {methods: post, heavy: true, serve: answer((*Server).rename)},
 		control.Retitle: {methods: post, heavy: true, serve: answer((*Server).retitle)},
+
+		control.ContractSet:  {methods: post, heavy: true, serve: answer((*Server).contractSet)},
+		control.ContractShow: {methods: post, serve: answer((*Server).contractShow)},
+		control.VerifyGate:   {methods: post, heavy: true, serve: answer((*Server).verifyGate)},
+		control.Promote:      {methods: post, heavy: true, serve: answer((*Server).promote)},
+		control.Merge:        {methods: post, heavy: true, serve: answer((*Server).merge)},
+		control.Federate:     {methods: post, heavy: true, serve: answer((*Server).federate)},
+		control.Dispatch:     {methods: post, heavy: true, serve: answer((*Server).dispatch)},
+		control.Improve:      {methods: post, heavy: true, serve: answer((*Server).improve)},
 	} {
+		t[control.Prefix+verb] = r
+	}
+	for verb, r := range policyRoutes() {
 		t[control.Prefix+verb] = r
 	}
 	return t
