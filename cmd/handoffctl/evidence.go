@@ -3,12 +3,14 @@ package main
 import (
 	"errors"
 	"io"
+	"os"
 
 	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
 	"handoffd/daemon/client"
 	"handoffd/daemon/control"
+	"handoffd/daemon/logging"
 	"handoffd/engine/fault"
 )
 
@@ -74,6 +76,9 @@ func (a *app) contractSet() *cobra.Command {
 // fromStdin reads a request from stdin: one JSON object without members that
 // are not known.
 func (a *app) fromStdin(q *control.ContractSetRequest) error {
+	if f, ok := a.in.(*os.File); ok && logging.IsTerminal(f) {
+		return fault.New(fault.Usage, "no field given").WithHint("handoffctl contract set ID --result TEXT ..., or JSON on stdin")
+	}
 	raw, err := io.ReadAll(io.LimitReader(a.in, control.MaxBody+1))
 	if err != nil {
 		return fault.New(fault.Usage, "read the contract from stdin: %w", err)

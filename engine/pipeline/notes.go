@@ -19,16 +19,25 @@ import (
 	"handoffd/engine/store"
 )
 
-// smallIndex is up to which size of INDEX.json every build of an in-process
-// client writes it: a reader of the file then finds it current, and the cost
-// is that of a few hundred sessions at most.
-const smallIndex = 256 << 10
+const (
+	// smallIndex is up to which size of INDEX.json every build of an
+	// in-process client writes it: a reader of the file then finds it current,
+	// and the cost is that of a few hundred sessions at most.
+	smallIndex = 256 << 10
+	// longList is the size at which the list of what changed since is worked
+	// off in a large store too: every lookup goes through it.
+	longList = 32 << 10
+)
 
-// foldIfSmall writes the index after a build when the store is small.
+// foldIfSmall writes the index after a build when the store is small, or when
+// much has changed.
 func (b *Builder) foldIfSmall(ctx context.Context) (links int, err error) {
 	info, err := os.Stat(filepath.Join(b.Store.Root, store.IndexName))
 	if err == nil && info.Size() > smallIndex {
-		return 0, nil
+		dirty, err := os.Stat(filepath.Join(b.Store.Root, store.DirtyName))
+		if err != nil || dirty.Size() <= longList {
+			return 0, nil
+		}
 	}
 	n := &notes{b: b}
 	_, err = b.Index.Fold(ctx, false, n.write)
