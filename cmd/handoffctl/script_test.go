@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"testing"
 	"time"
@@ -171,10 +172,12 @@ func rawsock() {
 
 // holdlock holds a lock file until it is killed, and says when it has it.
 func holdlock() {
-	if _, err := safefile.Acquire(context.Background(), os.Args[1], patience); err != nil {
+	lock, err := safefile.Acquire(context.Background(), os.Args[1], patience)
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	_ = os.WriteFile(os.Args[2], nil, 0o600)
-	select {}
+	time.Sleep(time.Hour)
+	runtime.KeepAlive(lock)
 }

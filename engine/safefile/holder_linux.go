@@ -18,22 +18,11 @@ func Holder(path string) string {
 	if !ok {
 		return ""
 	}
-	inode := ":" + strconv.FormatUint(st.Ino, 10)
-	// The kernel makes the list while it is read: a busy machine can miss a
-	// line of it.
-	for range 3 {
-		if pid := holderOf(inode); pid != "" {
-			return pid
-		}
-	}
-	return ""
-}
-
-func holderOf(inode string) string {
 	locks, err := os.ReadFile("/proc/locks")
 	if err != nil {
 		return ""
 	}
+	inode := ":" + strconv.FormatUint(st.Ino, 10)
 	for line := range strings.Lines(string(locks)) {
 		// 1: FLOCK  ADVISORY  WRITE 1234 08:01:131 0 EOF
 		f := strings.Fields(line)

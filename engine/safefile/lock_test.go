@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -20,12 +21,16 @@ import (
 // TestMain lets the test binary hold a lock as another process.
 func TestMain(m *testing.M) {
 	if path := os.Getenv("SAFEFILE_HOLD"); path != "" {
-		if _, err := safefile.Acquire(context.Background(), path, time.Second); err != nil {
+		lock, err := safefile.Acquire(context.Background(), path, time.Second)
+		if err != nil {
 			fmt.Println(err)
 			os.Exit(1)
 		}
 		fmt.Println("held")
-		select {} // until it is killed
+		// Until it is killed. Waiting for nothing would be a deadlock, which
+		// ends the process, and a lock that nobody knows can be collected.
+		time.Sleep(time.Hour)
+		runtime.KeepAlive(lock)
 	}
 	os.Exit(m.Run())
 }
