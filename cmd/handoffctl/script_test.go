@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -178,6 +179,10 @@ func holdlock() {
 		os.Exit(1)
 	}
 	_ = os.WriteFile(os.Args[2], nil, 0o600)
-	time.Sleep(time.Hour)
+	// Until it is killed. Waiting for nothing would be a deadlock, which ends
+	// the process, and a lock that nobody knows can be collected.
+	end := make(chan os.Signal, 1)
+	signal.Notify(end, os.Interrupt)
+	<-end
 	runtime.KeepAlive(lock)
 }

@@ -246,7 +246,10 @@ func (p *pass) document(r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	return p.settle()
+	if err := p.settle(); err != nil {
+		return err
+	}
+	return p.flush()
 }
 
 // rows reads the lines of an export, which are whole.

@@ -120,8 +120,9 @@ func Run(req Request) (*Result, error) {
 			return nil, err
 		}
 	}
-	if p.before.Bytes > 0 && traits.Container == harness.Rows {
-		if err := p.promoteDeleted(); err != nil {
+	if p.before.Bytes > 0 && traits.Container.Whole() {
+		// A document that is torn is refused by the reading below.
+		if err := p.promoteDeleted(); err != nil && !harness.Syntax(err) {
 			return nil, err
 		}
 	}

@@ -37,6 +37,9 @@ type target struct {
 // all.HeadBytes only when that does not decide.
 const firstLook = 64 << 10
 
+// wholeLook bounds what is read of a document for what it says of itself.
+const wholeLook = 256 << 20
+
 // identify finds the format and session of a source from its place and head.
 func (b *Builder) identify(f *ingest.File, req Request) (target, error) {
 	if f.Format() != nil {
@@ -70,6 +73,12 @@ func (b *Builder) identify(f *ingest.File, req Request) (target, error) {
 		return t, nil
 	}
 	t.format.About(f.Name(), &t.meta)
+	if t.format.Traits().Container == harness.Document && !complete {
+		// The head of a document is a torn one, which says nothing.
+		if head, _, err = f.Head(wholeLook); err != nil {
+			return t, err
+		}
+	}
 	peeked := peek(t.format, head, t.meta, harness.Env{Path: f.Name(), Beside: beside(f.Name())})
 	if t.format.Traits().Replays {
 		t.origin = firstOf(peeked.ForkedFrom, peeked.Parent)

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"sync"
@@ -27,9 +28,11 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		fmt.Println("held")
-		// Until it is killed. Waiting for nothing would be a deadlock, which
-		// ends the process, and a lock that nobody knows can be collected.
-		time.Sleep(time.Hour)
+		// Until it is killed. Waiting for nothing would be a deadlock, which ends
+		// the process, and a lock that nobody knows can be collected.
+		end := make(chan os.Signal, 1)
+		signal.Notify(end, os.Interrupt)
+		<-end
 		runtime.KeepAlive(lock)
 	}
 	os.Exit(m.Run())

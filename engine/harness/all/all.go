@@ -7,8 +7,10 @@ import (
 
 	"handoffd/engine/fault"
 	"handoffd/engine/harness"
+	"handoffd/engine/harness/aider"
 	"handoffd/engine/harness/canonical"
 	"handoffd/engine/harness/claude"
+	"handoffd/engine/harness/cline"
 	"handoffd/engine/harness/codex"
 	"handoffd/engine/harness/copilot"
 	"handoffd/engine/harness/crush"
@@ -41,12 +43,18 @@ var formats = []harness.Format{
 	crush.Database{},
 	cursoride.Database{},
 	kiro.Database{},
+	kiro.Log{},
+	kiro.Document{},
 	pi.Tree{},
 	copilot.Events{},
 	cursor.Lines{},
 	droid.Log{},
 	kimi.Context{},
 	kimi.Wire{},
+	cline.Cline,
+	cline.Roo,
+	cline.Kilo,
+	aider.History{},
 	cursor.Text{}, // before plain text, whose roles it has
 	canonical.Format{},
 	text.Format{},
@@ -83,10 +91,8 @@ func Detect(path string, head []byte, complete bool, hint string) (harness.Forma
 	head = bytes.TrimPrefix(head, []byte("\ufeff"))
 	perhaps, objects, judged := harness.Format(nil), false, false
 	if trimmed := bytes.TrimLeft(head, " \t\r\n\x00"); len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '[') {
-		for _, f := range formats {
-			if f.Traits().Container == harness.Document && f.Recognize(trimmed) == harness.Certain {
-				return f, nil
-			}
+		if f := document(path, trimmed, hint); f != nil {
+			return f, nil
 		}
 	}
 	for rest := head; len(rest) > 0; {
@@ -145,6 +151,35 @@ func Detect(path string, head []byte, complete bool, hint string) (harness.Forma
 	}
 	return nil, fault.New(fault.Unsupported, "%s is not a transcript that any known format reads", path).
 		WithHint("name the format with --harness, or bring it into the canonical shape")
+}
+
+// document is the format of the document that head begins, nil when there is
+// none. Where several harnesses write alike, the one that the user named or whose
+// place it is decides; what anybody may have written needs the one or the other.
+func document(path string, head []byte, hint string) harness.Format {
+	var certain, placed harness.Format
+	for _, f := range formats {
+		if f.Traits().Container != harness.Document {
+			continue
+		}
+		sure := f.Recognize(head)
+		if sure == harness.No || sure == harness.Perhaps && head[0] != '[' {
+			continue // an object is judged by its lines too
+		}
+		if hint != "" && f.Traits().Harness == hint {
+			return f
+		}
+		if placed == nil && f.Place(path) {
+			placed = f
+		}
+		if certain == nil && sure == harness.Certain {
+			certain = f
+		}
+	}
+	if placed != nil {
+		return placed
+	}
+	return certain
 }
 
 // keeper is the format of the harness that keeps its sessions where path is

@@ -15,6 +15,7 @@ import (
 var labels = map[string]string{
 	"claude": "claude-code", "codex": "codex", "gemini": "gemini-cli", "pi": "pi", "copilot": "copilot-cli",
 	"cursor": "cursor", "droid": "factory-droid", "kimi": "kimi", "qwen": "qwen-code", "canonical": "canonical", "text": "text",
+	"cline": "cline", "aider": "aider", "kiro": "kiro",
 }
 
 // TestOwn checks that content alone tells the harness of every sample, and
@@ -27,7 +28,7 @@ func TestOwn(t *testing.T) {
 	names = append(names, filepath.Join("..", "kimi", "testdata", "code", "wire.jsonl.golden"))
 	for _, name := range names {
 		want, ok := labels[strings.Split(filepath.ToSlash(name), "/")[1]]
-		if !ok {
+		if !ok || strings.Contains(filepath.Base(name), "#") { // a session of a bundle
 			continue
 		}
 		name = strings.TrimSuffix(name, ".golden")
@@ -79,6 +80,15 @@ func TestNeighbours(t *testing.T) {
 		"droid/x.settings.json":        `{"model":"m","reasoningEffort":"high","tokenUsage":{"inputTokens":1}}`,
 		"qwen/x.runtime.json":          `{"session_id":"x","pid":4,"started_at":1770000000}`,
 		"qwen/x.worktree.json":         `{"slug":"x","worktreePath":"/p"}`,
+		"cline/task_metadata.json":     `{"files_in_context":[{"path":"a.go","record_state":"active"}],"model_usage":[{"ts":1777073160000,"model_id":"m","mode":"act"}]}`,
+		"cline/taskHistory.json":       `[{"id":"1777073160000","ts":1777073160000,"task":"do it","tokensIn":1,"cwdOnTaskInitialization":"/p"}]`,
+		"roo/history_item.json":        `{"id":"0190","number":1,"ts":1777073160000,"task":"do it","workspace":"/p","mode":"code"}`,
+		"any/chat-completion.json":     `[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"text","text":"hello"}]}]`,
+		"aider/.aider.input.history":   "\n# 2025-10-20 21:49:22.123456\n+/add a.go\n",
+		"aider/.aider.llm.history":     "TO LLM 2025-10-20T21:49:22\n-------\nSYSTEM Act as an expert\n-------\nUSER hi\n",
+		"aider/.aider.conf.yml":        "model: sonnet\n",
+		"kiro/x.json":                  `{"session_id":"x","cwd":"/p","title":"t","session_state":{"rts_model_state":{"conversation_id":"x"}}}`,
+		"kiro/x.lock":                  `{"pid":4,"started_at":"2026-04-16T05:30:52Z"}`,
 		"pi/settings.json":             `{"defaultProvider":"x","theme":"dark"}`,
 		"pi/auth.json":                 `{"anthropic":{"type":"api_key"}}`,
 		"claude/sessions-index.json":   `{"version":1,"entries":[]}`,
@@ -119,6 +129,53 @@ func TestPlaces(t *testing.T) {
 			} else if got := f.Traits().Harness; got != want {
 				t.Errorf("%s is taken for %s, want %s", at, got, want)
 			}
+		}
+	}
+}
+
+// TestAlike checks that harnesses which write alike are told apart by their
+// traces, then by the user, then by the place.
+func TestAlike(t *testing.T) {
+	const (
+		plain = `[{"ts":1777073160000,"type":"say","say":"text","text":"do it"}]`
+		chat  = `[{"role":"user","content":[{"type":"text","text":"do it"}]}]`
+		store = "/h/.config/Code/User/globalStorage/"
+		cline = store + "saoudrizwan.claude-dev/tasks/1/"
+		roo   = store + "rooveterinaryinc.roo-cline/tasks/1/"
+		kilo  = store + "kilocode.kilo-code/tasks/1/"
+	)
+	sample := func(name string) string {
+		data, err := os.ReadFile(filepath.Join("..", "cline", "testdata", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	for _, c := range []struct{ content, path, hint, want string }{
+		{plain, "/elsewhere/copy.json", "", "cline"},
+		{plain, "/elsewhere/copy.json", "kilo", "kilo"},
+		{plain, cline + "ui_messages.json", "", "cline"},
+		{plain, roo + "ui_messages.json", "", "roo"},
+		{plain, kilo + "ui_messages.json", "", "kilo"},
+		{"\ufeff \n" + plain, kilo + "ui_messages.json", "", "kilo"},
+		{chat, roo + "api_conversation_history.json", "", "roo"},
+		{chat, "/elsewhere/copy.json", "roo", "roo"},
+		{chat, "/elsewhere/copy.json", "codex", ""},
+		{chat, "/elsewhere/copy.json", "", ""},
+		{sample("messages.json"), roo + "copy.json", "", "cline"},
+		{sample("roo/messages.json"), "/elsewhere/copy.json", "", "roo"},
+		{sample("roo/messages.json"), kilo + "ui_messages.json", "", "kilo"},
+		{sample("kilo/messages.json"), "/elsewhere/copy.json", "", "kilo"},
+	} {
+		var got string
+		f, err := Detect(c.path, []byte(c.content), true, c.hint)
+		if err == nil {
+			got = f.Traits().Harness
+		} else if !fault.Is(err, fault.Unsupported) {
+			t.Errorf("%.40s at %s: %v", c.content, c.path, err)
+		}
+		if got != c.want {
+			t.Errorf("%.40s at %s, hint %q, is taken for %q, want %q", c.content, c.path, c.hint, got, c.want)
 		}
 	}
 }
