@@ -58,7 +58,7 @@ while IFS= read -r -d '' file; do
 		continue
 	fi
 	built=$((built + 1))
-done < <(for harness in claude-code codex gemini-cli pi copilot-cli cursor kimi factory-droid cline aider kiro; do
+done < <(for harness in claude-code codex gemini-cli pi copilot-cli cursor kimi factory-droid cline aider kiro amp; do
 	find "$dir/$harness" -type f ! -name '*.meta.json' -print0 2>/dev/null
 done | sort -z)
 

@@ -8,6 +8,7 @@ import (
 	"handoffd/engine/fault"
 	"handoffd/engine/harness"
 	"handoffd/engine/harness/aider"
+	"handoffd/engine/harness/amp"
 	"handoffd/engine/harness/canonical"
 	"handoffd/engine/harness/claude"
 	"handoffd/engine/harness/cline"
@@ -54,6 +55,7 @@ var formats = []harness.Format{
 	cline.Cline,
 	cline.Roo,
 	cline.Kilo,
+	amp.Thread{},
 	aider.History{},
 	cursor.Text{}, // before plain text, whose roles it has
 	canonical.Format{},

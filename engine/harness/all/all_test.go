@@ -15,7 +15,7 @@ import (
 var labels = map[string]string{
 	"claude": "claude-code", "codex": "codex", "gemini": "gemini-cli", "pi": "pi", "copilot": "copilot-cli",
 	"cursor": "cursor", "droid": "factory-droid", "kimi": "kimi", "qwen": "qwen-code", "canonical": "canonical", "text": "text",
-	"cline": "cline", "aider": "aider", "kiro": "kiro",
+	"cline": "cline", "aider": "aider", "kiro": "kiro", "amp": "amp",
 }
 
 // TestOwn checks that content alone tells the harness of every sample, and
@@ -89,6 +89,8 @@ func TestNeighbours(t *testing.T) {
 		"aider/.aider.conf.yml":        "model: sonnet\n",
 		"kiro/x.json":                  `{"session_id":"x","cwd":"/p","title":"t","session_state":{"rts_model_state":{"conversation_id":"x"}}}`,
 		"kiro/x.lock":                  `{"pid":4,"started_at":"2026-04-16T05:30:52Z"}`,
+		"amp/secrets.json":             `{"apiKey@https://ampcode.com/":"x"}`,
+		"amp/settings.json":            "{\n  \"amp.url\": \"https://ampcode.com/\",\n  \"amp.dangerouslyAllowAll\": true\n}",
 		"pi/settings.json":             `{"defaultProvider":"x","theme":"dark"}`,
 		"pi/auth.json":                 `{"anthropic":{"type":"api_key"}}`,
 		"claude/sessions-index.json":   `{"version":1,"entries":[]}`,

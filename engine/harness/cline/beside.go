@@ -39,7 +39,7 @@ func (d *document) beside() {
 		m.CWD = plain.Text(it.cwd)
 	}
 	if m.Model == "" {
-		m.Model = plain.Text(firstOf(readModelUse(d.env.Near("task_metadata.json")), it.model))
+		m.Model = plain.Text(plain.FirstOf(readModelUse(d.env.Near("task_metadata.json")), it.model))
 	}
 	d.begin(it.task)
 	if it.parent != "" && it.parent != id {
@@ -87,7 +87,7 @@ func readItem(v *harness.Value) (it item) {
 			it.parent = v.Text()
 		}
 	})
-	it.cwd = firstOf(it.cwd, started, tree)
+	it.cwd = plain.FirstOf(it.cwd, started, tree)
 	return it
 }
 

@@ -184,9 +184,7 @@ func (d *document) call(id, name, args string, use turn.Tool) {
 
 // result adds the result of a tool.
 func (d *document) result(id, text string, use turn.Tool) {
-	if strings.TrimSpace(text) == "" {
-		text = plain.Empty
-	}
+	text = plain.FirstOf(text, plain.Empty)
 	use.Phase = turn.Result
 	d.emit(id, turn.Turn{Class: turn.ToolUse, Text: text, Tool: &use})
 }

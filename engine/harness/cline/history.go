@@ -312,7 +312,7 @@ func (in input) fill(tool string, use *turn.Tool) {
 	case "execute_command":
 		use.Command = plain.Text(in["command"])
 	case "write_to_file", "replace_in_file", "apply_diff", "insert_content", "search_and_replace", "edit_file", "search_replace":
-		if file := firstOf(in["path"], in["file_path"], in["absolutePath"]); file != "" {
+		if file := plain.FirstOf(in["path"], in["file_path"], in["absolutePath"]); file != "" {
 			use.Edits = []string{plain.Text(file)}
 		}
 	}

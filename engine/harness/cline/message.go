@@ -78,7 +78,7 @@ func (d *document) show(e *element) {
 	case "condense":
 		d.summary(id, text)
 	case "sliding_window_truncation":
-		d.summary(id, "[context truncated: "+firstOf(e.removed, "some")+" messages are left out of the model's conversation]")
+		d.summary(id, "[context truncated: "+plain.FirstOf(e.removed, "some")+" messages are left out of the model's conversation]")
 	default:
 		d.work(id, e.kind, text)
 	}
@@ -134,7 +134,7 @@ func (d *document) user(id, text string) {
 
 func (d *document) summary(id, text string) {
 	d.meta.Compactions++
-	d.emit(id, turn.Turn{Class: turn.Other, Text: firstOf(text, "(context condensed)"), Mark: markSummary})
+	d.emit(id, turn.Turn{Class: turn.Other, Text: plain.FirstOf(text, "(context condensed)"), Mark: markSummary})
 }
 
 // cutOff says which messages are left out of the model's conversation from here
@@ -221,7 +221,7 @@ func readUse(text string) (u use) {
 		return use{}
 	}
 	if u.name == "" && server != "" {
-		u.name = server + "/" + firstOf(tool, uri)
+		u.name = server + "/" + plain.FirstOf(tool, uri)
 	}
 	return u
 }
@@ -289,12 +289,3 @@ func running(text string) bool {
 }
 
 func joined(a, b string) string { return strings.TrimSpace(a + "\n" + b) }
-
-func firstOf(list ...string) string {
-	for _, s := range list {
-		if strings.TrimSpace(s) != "" {
-			return s
-		}
-	}
-	return ""
-}

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"handoffd/engine/harness"
+	"handoffd/engine/harness/journal"
 	"handoffd/engine/harness/plain"
-	"handoffd/engine/session"
 	"handoffd/engine/turn"
 )
 
@@ -19,8 +19,7 @@ const maxOpen = 256
 // state is what a decoder keeps between passes. It holds no turns: every event
 // is decided when it is read.
 type state struct {
-	// TS is the time of the event before, for events without one.
-	TS string `json:"ts,omitempty"`
+	journal.Clock
 	// Open are the calls that were handed out and not answered, oldest first.
 	Open []open `json:"open,omitempty"`
 	// Thought is the hash of the last reasoning event: the message after it
@@ -40,66 +39,40 @@ type open struct {
 // decoder reads one session.
 type decoder struct {
 	state
-	env   harness.Env
-	value harness.Value
-	ev    event
-	turns []turn.Turn
-	meta  *session.Meta
-	mark  string
+	journal.Page
+	env harness.Env
+	ev  event
 }
 
-// The marks that this format gives.
-const (
-	markSummary     = "summary"
-	markApproximate = "approximate-time"
-)
+// markSummary is the mark of what stands for turns before it.
+const markSummary = "summary"
 
 func newDecoder(saved []byte, env harness.Env) (*decoder, error) {
 	d := &decoder{env: env}
-	if len(saved) > 0 {
-		if err := json.Unmarshal(saved, &d.state); err != nil {
-			return nil, fmt.Errorf("copilot: %w", err)
-		}
-	}
-	return d, nil
+	return d, journal.Restore("copilot", saved, &d.state)
 }
 
 // Decode implements harness.Decoder.
 func (d *decoder) Decode(unit []byte, _ harness.Position, out *harness.Out) error {
-	lenient, err := d.value.Object(unit, d.ev.read)
-	if err != nil {
-		return err
-	}
-	d.turns, d.meta = d.turns[:0], out.Meta
-	out.Unknown = d.take(&d.ev)
-	out.Turns = append(out.Turns, d.turns...)
-	out.Flagged = out.Flagged || lenient
-	d.meta = nil
-	return nil
+	return d.Read(unit, out, d.ev.read, d.take)
 }
-
-// Pending implements harness.Decoder.
-func (d *decoder) Pending() bool { return false }
-
-// Flush implements harness.Decoder.
-func (d *decoder) Flush(*harness.Out) {}
 
 // State implements harness.Decoder.
 func (d *decoder) State() ([]byte, error) { return json.Marshal(&d.state) }
 
 // take reads an event and returns its type if that is unknown.
-func (d *decoder) take(e *event) (unknown string) {
-	d.clock(e)
-	x := &e.data
+func (d *decoder) take() (unknown string) {
+	e, x := &d.ev, &d.ev.data
+	d.Mark = d.Tick(d.Meta, e.ts)
 	if x.model != "" && x.parent == "" { // a subagent may have another
-		d.meta.Model = plain.Text(x.model)
+		d.Meta.Model = plain.Text(x.model)
 	}
 	switch e.kind {
 	case "session.start", "session.resume", "session.context_changed":
 		d.about(x)
 	case "session.title_changed":
 		if x.title != "" {
-			d.meta.Title = plain.Text(x.title)
+			d.Meta.Title = plain.Text(x.title)
 		}
 	case "session.info", "session.warning", "session.error":
 		d.other(e, x.message, "")
@@ -120,7 +93,7 @@ func (d *decoder) take(e *event) (unknown string) {
 	case "assistant.message":
 		d.answer(e)
 	case "assistant.reasoning":
-		if said(x.content) {
+		if plain.Said(x.content) {
 			d.Thought = plain.Letters(x.content)
 			d.emit(e, "", turn.Turn{Class: turn.Thought, Text: x.content})
 		}
@@ -146,29 +119,10 @@ func (d *decoder) take(e *event) (unknown string) {
 	return ""
 }
 
-// clock sets the time of the event's turns.
-func (d *decoder) clock(e *event) {
-	d.mark = ""
-	ts := plain.Text(e.ts)
-	if ts == "" {
-		if d.TS != "" {
-			d.mark = markApproximate
-		}
-		return
-	}
-	d.TS = ts
-	if d.meta.FirstTS == "" {
-		d.meta.FirstTS = ts
-	}
-	if plain.Later(d.meta.LastTS, ts) {
-		d.meta.LastTS = ts
-	}
-}
-
 // about takes what a run of the CLI says of the session. A session has one
 // start and any number of resumes, or starts (github/copilot-cli#2209).
 func (d *decoder) about(x *data) {
-	m := d.meta
+	m := d.Meta
 	if m.ID == "" {
 		m.ID = plain.Text(x.sessionID)
 	}
@@ -191,7 +145,7 @@ func (d *decoder) prompt(e *event) {
 	for _, f := range x.files {
 		text = strings.TrimPrefix(text+"\n"+f, "\n")
 	}
-	if !said(text) {
+	if !plain.Said(text) {
 		return
 	}
 	class := turn.User
@@ -200,25 +154,25 @@ func (d *decoder) prompt(e *event) {
 	}
 	d.emit(e, "", turn.Turn{Class: class, Text: text})
 	if title := titleIn(d.env.Near("workspace.yaml")); title != "" {
-		d.meta.Title = title
+		d.Meta.Title = title
 	}
 }
 
 // answer takes what the agent said.
 func (d *decoder) answer(e *event) {
 	x := &e.data
-	if said(x.reasoning) && plain.Letters(x.reasoning) != d.Thought {
+	if plain.Said(x.reasoning) && plain.Letters(x.reasoning) != d.Thought {
 		d.emit(e, "thought", turn.Turn{Class: turn.Thought, Text: x.reasoning})
 	}
 	d.Thought = 0
-	if said(x.content) {
+	if plain.Said(x.content) {
 		d.emit(e, "", turn.Turn{Class: turn.Agent, Text: x.content})
 	}
 	for i := range x.requests {
 		d.call(e, &x.requests[i])
 	}
 	d.Output += x.output
-	d.meta.Tokens.Output += x.output
+	d.Meta.Tokens.Output += x.output
 }
 
 // call takes a call, unless it was announced before.
@@ -230,14 +184,7 @@ func (d *decoder) call(e *event, r *request) {
 			}
 		}
 	}
-	name := r.name
-	if name == "" {
-		name = "unknown"
-	}
-	text := "tool_call " + name
-	if r.args != "" {
-		text += " " + r.args
-	}
+	name, text := plain.Call(r.name, r.args)
 	t := &turn.Tool{Phase: turn.Call, Name: name, CallID: r.id}
 	switch name {
 	case "bash", "powershell", "shell", "local_shell":
@@ -269,13 +216,7 @@ func (d *decoder) result(e *event) {
 	if t.Name == "" {
 		t.Name = "unknown"
 	}
-	text := plain.Empty
-	for _, s := range []string{x.result, x.fault, x.detail} {
-		if said(s) {
-			text = s
-			break
-		}
-	}
+	text := plain.FirstOf(x.result, x.fault, x.detail, plain.Empty)
 	if t.Name == "bash" || t.Name == "powershell" {
 		t.Exit = exitIn(x.result)
 	}
@@ -299,10 +240,10 @@ func (d *decoder) compacted(e *event) {
 		d.other(e, "[compaction failed: "+x.fault+"]", "")
 		return
 	}
-	if !said(x.summary) {
+	if !plain.Said(x.summary) {
 		x.summary = "(context compacted)"
 	}
-	d.meta.Compactions++
+	d.Meta.Compactions++
 	d.other(e, x.summary, markSummary)
 }
 
@@ -326,16 +267,16 @@ func (d *decoder) rewound(e *event) {
 
 func (d *decoder) filled(x *data) {
 	if x.context > 0 {
-		d.meta.Tokens.Context = x.context
+		d.Meta.Tokens.Context = x.context
 	}
 	if x.window > 0 {
-		d.meta.Tokens.Window = x.window
+		d.Meta.Tokens.Window = x.window
 	}
 }
 
 // shutdown takes what a run used. Its answers were counted as they came.
 func (d *decoder) shutdown(x *data) {
-	t := &d.meta.Tokens
+	t := &d.Meta.Tokens
 	t.Input += x.usage.input
 	t.CacheRead += x.usage.cached
 	t.CacheWrite += x.usage.written
@@ -346,14 +287,14 @@ func (d *decoder) shutdown(x *data) {
 
 // other emits an OTHER turn.
 func (d *decoder) other(e *event, text, mark string) {
-	if said(text) {
+	if plain.Said(text) {
 		d.emit(e, "", turn.Turn{Class: turn.Other, Text: text, Mark: mark})
 	}
 }
 
 // emit hands out a turn named after the event, and its part if it has several.
 func (d *decoder) emit(e *event, part string, t turn.Turn) {
-	id := plain.Clip(plain.Text(e.id), 128)
+	id := journal.ID(e.id)
 	if id != "" && part != "" {
 		id += "#" + part
 	}
@@ -361,14 +302,12 @@ func (d *decoder) emit(e *event, part string, t turn.Turn) {
 }
 
 func (d *decoder) hand(e *event, id string, t turn.Turn) {
-	t.ID, t.TS, t.Agent = id, d.TS, plain.Clip(plain.Text(e.data.parent), 128)
+	t.ID, t.TS, t.Agent = id, d.TS, journal.ID(e.data.parent)
 	if t.Mark == "" {
-		t.Mark = d.mark
+		t.Mark = d.Mark
 	}
-	d.turns = append(d.turns, t)
+	d.Add(t)
 }
-
-func said(text string) bool { return strings.TrimSpace(text) != "" }
 
 // exitIn finds the status that the shell tools put behind what a command
 // wrote: measured on 1.0.20 and 1.0.64, "<exited with exit code 1>" or

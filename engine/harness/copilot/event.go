@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"handoffd/engine/harness"
+	"handoffd/engine/harness/journal"
 	"handoffd/engine/harness/plain"
 )
 
@@ -58,12 +59,7 @@ type usage struct{ input, output, cached, written int64 }
 
 // read reads a line from the start.
 func (e *event) read(v *harness.Value) {
-	*e = event{}
-	if v.Kind() != '{' {
-		v.Skip()
-		return
-	}
-	e.object = true
+	*e = event{object: v.Kind() == '{'}
 	v.Fields(func(field string) {
 		switch field {
 		case "type":
@@ -198,37 +194,16 @@ func (r *request) field(v *harness.Value, field string) {
 	case "name", "toolName":
 		r.name = plain.Text(v.Text())
 	case "arguments":
+		var raw []byte
 		if v.Kind() == '"' { // as the model wrote them
 			r.args = plain.Text(v.Text())
-			r.command, r.edits = readArgs([]byte(r.args))
-			return
+			raw = []byte(r.args)
+		} else {
+			raw = v.Raw()
+			r.args = plain.Text(plain.Compact(raw))
 		}
-		raw := v.Raw()
-		r.args = plain.Text(plain.Compact(raw))
-		r.command, r.edits = readArgs(raw)
+		r.command, r.edits = journal.Targets(raw, "path", "file_path", "filePath")
 	}
-}
-
-// readArgs finds the command line and the file in a call's arguments.
-func readArgs(raw []byte) (command string, edits []string) {
-	var v harness.Value
-	_, err := v.Walk(raw, func(v *harness.Value) {
-		command, edits = "", nil
-		v.Fields(func(field string) {
-			switch field {
-			case "command":
-				command = plain.Text(v.Text())
-			case "path", "file_path", "filePath":
-				if s := plain.Text(v.Text()); s != "" {
-					edits = []string{s}
-				}
-			}
-		})
-	})
-	if err != nil {
-		return "", nil
-	}
-	return command, edits
 }
 
 // readResult reads what a tool answered: a string in some builds, else what

@@ -12,7 +12,6 @@
 package crush
 
 import (
-	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,15 +19,13 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"handoffd/engine/fault"
 	"handoffd/engine/harness"
 	"handoffd/engine/harness/ledger"
-	"handoffd/engine/session"
 	"handoffd/engine/sqlite"
 )
 
 // Database is crush.db.
-type Database struct{}
+type Database struct{ ledger.Rows }
 
 var _ harness.Bundle = Database{}
 
@@ -44,22 +41,6 @@ var sessions = ledger.Store{
 // Traits implements harness.Format.
 func (Database) Traits() harness.Traits {
 	return harness.Traits{Key: "crush-db", Harness: "crush", Container: harness.Rows, Identity: harness.ByID}
-}
-
-// Recognize implements harness.Format: lines are made by Export alone.
-func (Database) Recognize([]byte) harness.Confidence { return harness.No }
-
-// Record implements harness.Format.
-func (Database) Record([]byte) bool { return false }
-
-// Place implements harness.Format.
-func (Database) Place(string) bool { return false }
-
-// About implements harness.Format.
-func (Database) About(p string, m *session.Meta) {
-	if _, id, ok := harness.Split(p); ok {
-		m.ID = id
-	}
 }
 
 // Decoder implements harness.Format. The project is where the database is:
@@ -147,9 +128,6 @@ func projects(path string) (dirs []string) {
 // Holds implements harness.Bundle.
 func (Database) Holds(p string) bool { return filepath.Base(p) == file }
 
-// Single implements harness.Bundle.
-func (Database) Single() bool { return false }
-
 // List implements harness.Bundle.
 func (Database) List(path string, before *harness.Listing) (*harness.Listing, error) {
 	return sessions.List(path, before)
@@ -157,9 +135,6 @@ func (Database) List(path string, before *harness.Listing) (*harness.Listing, er
 
 // Key implements harness.Bundle.
 func (Database) Key(path, id string) (string, bool, error) { return sessions.Key(path, id) }
-
-// Glance implements harness.Bundle.
-func (Database) Glance(path string) string { return ledger.Glance(path) }
 
 // Owner implements harness.Bundle.
 func (d Database) Owner(path string) (string, bool) {
@@ -169,19 +144,11 @@ func (d Database) Owner(path string) (string, bool) {
 
 // Export implements harness.Bundle.
 func (Database) Export(path, id string, w harness.Spool) error {
-	return sqlite.View(path, func(d *sqlite.DB) error {
-		if err := w.Reset(); err != nil {
-			return err
-		}
-		own, ok := d.Table("sessions")
-		messages, also := d.Table("messages")
-		if !ok || !also {
-			return fault.New(fault.Unsupported, "no database of Crush: a table is missing")
-		}
+	return sessions.Export(path, w, func(t []*sqlite.Table) error {
 		var line ledger.Line
 		found := false
 		names := []string{"id", "parent_session_id", "title", "prompt_tokens", "completion_tokens", "created_at", "summary_message_id"}
-		err := own.Where("id", id, names, func(r sqlite.Row) error {
+		err := t[0].Where("id", id, names, func(r sqlite.Row) error {
 			found = true
 			line.Begin("session")
 			for i, name := range names {
@@ -193,31 +160,21 @@ func (Database) Export(path, id string, w harness.Spool) error {
 			return err
 		}
 		if !found {
-			return fault.New(fault.SourceMissing, "no session %s in the database", id)
+			return ledger.Missing(id)
 		}
-		return exportMessages(messages, id, &line, w)
+		return exportMessages(t[1], id, &line, w)
 	})
 }
 
 func exportMessages(t *sqlite.Table, id string, line *ledger.Line, w harness.Spool) error {
-	type entry struct{ rowid, created int64 }
-	var list []entry
-	err := t.Where("session_id", id, []string{sqlite.Rowid, "created_at"}, func(r sqlite.Row) error {
-		rowid, _ := r[0].Int()
-		created, _ := r[1].Int()
-		list = append(list, entry{rowid, created})
-		return nil
-	})
+	// Within a second rows stand in the order in which they were made.
+	list, err := ledger.InOrder(t, "session_id", id, "created_at")
 	if err != nil {
 		return err
 	}
-	// Within a second rows stand in the order in which they were made.
-	slices.SortFunc(list, func(a, b entry) int {
-		return cmp.Or(cmp.Compare(a.created, b.created), cmp.Compare(a.rowid, b.rowid))
-	})
 	names := []string{"id", "role", "model", "created_at", "finished_at", "is_summary_message"}
 	for _, e := range list {
-		r, ok, err := t.Row(e.rowid, append([]string{"parts"}, names...))
+		r, ok, err := t.Row(e.Rowid, append([]string{"parts"}, names...))
 		if err != nil || !ok {
 			return err
 		}

@@ -14,40 +14,28 @@ import (
 // decoder reads the lines of an export.
 type decoder struct {
 	ledger.Tape
-	value   harness.Value
 	rec     record
 	project string
 }
 
 // Decode implements harness.Decoder.
 func (d *decoder) Decode(unit []byte, _ harness.Position, out *harness.Out) error {
-	var kind string
-	lenient, err := d.value.Object(unit, func(v *harness.Value) {
-		kind, d.rec = "", record{}
-		v.Fields(func(name string) {
-			kind = name
-			d.rec.read(v)
-		})
-	})
-	if err != nil {
-		return err
-	}
-	if !d.rec.object {
-		return &harness.Rejection{Reason: harness.ReasonNotObject}
-	}
+	return d.Read(unit, out, d.rec.read, d.take)
+}
+
+// take adds a record to the session and returns its kind if that is unknown.
+func (d *decoder) take(kind string, m *session.Meta) (unknown string) {
 	switch {
 	case d.rec.unreadable:
-		out.Unknown = kind + " without JSON"
+		return kind + " without JSON"
 	case kind == "session":
-		d.session(out.Meta)
+		d.session(m)
 	case kind == "message":
-		out.Unknown = d.message(out.Meta)
+		return d.message(m)
 	default:
-		out.Unknown = plain.Clip(plain.Text(kind), 64)
+		return plain.Clip(plain.Text(kind), 64)
 	}
-	out.Flagged = out.Flagged || lenient
-	d.Deliver(out)
-	return nil
+	return ""
 }
 
 func (d *decoder) session(m *session.Meta) {
@@ -116,9 +104,7 @@ func (d *decoder) message(m *session.Meta) (unknown string) {
 		case "tool_call":
 			d.call(p, &t)
 		case "tool_result":
-			if strings.TrimSpace(t.Text) == "" {
-				t.Text = plain.Empty
-			}
+			t.Text = plain.FirstOf(t.Text, plain.Empty)
 			t.Class, t.ID = turn.ToolUse, "result:"+p.id
 			t.Tool = &turn.Tool{Phase: turn.Result, Name: plain.Text(p.name), CallID: plain.Text(p.id), Exit: p.exit}
 			t.Tool.Error = p.failed || p.exit != nil && *p.exit != 0
@@ -168,14 +154,8 @@ func ending(p *part) string {
 }
 
 func (d *decoder) call(p *part, t *turn.Turn) {
-	name := plain.Text(p.name)
-	if name == "" {
-		name = "unknown"
-	}
-	t.Class, t.ID, t.Text = turn.ToolUse, "call:"+p.id, "tool_call "+name
-	if p.input != "" {
-		t.Text += " " + plain.Text(p.input)
-	}
+	name, text := plain.Call(plain.Text(p.name), plain.Text(p.input))
+	t.Class, t.ID, t.Text = turn.ToolUse, "call:"+p.id, text
 	t.Tool = &turn.Tool{Phase: turn.Call, Name: name, CallID: plain.Text(p.id)}
 	switch name {
 	case "bash":

@@ -8,7 +8,7 @@ import (
 
 // record is a session or a message.
 type record struct {
-	object, unreadable bool
+	unreadable         bool
 	id, parent, title  string
 	prompted, answered int64
 	summarized         string
@@ -32,7 +32,7 @@ type part struct {
 }
 
 func (r *record) read(v *harness.Value) {
-	*r = record{object: v.Kind() == '{'}
+	*r = record{}
 	v.Fields(func(name string) {
 		switch name {
 		case ledger.Unreadable:
@@ -97,10 +97,7 @@ func (p *part) read(v *harness.Value) {
 		case "command":
 			p.command = v.Text()
 		case "exit_code":
-			if n, ok := v.Int(); ok && int64(int(n)) == n {
-				exit := int(n)
-				p.exit = &exit
-			}
+			ledger.Exit(v, &p.exit)
 		case "Path", "path":
 			p.path = v.Text()
 		case "MIMEType", "mime_type":
@@ -130,10 +127,7 @@ func (p *part) metadata(text string) {
 	_, _ = in.Walk([]byte(text), func(v *harness.Value) {
 		v.Fields(func(name string) {
 			if name == "exit_code" {
-				if n, ok := v.Int(); ok && int64(int(n)) == n {
-					exit := int(n)
-					p.exit = &exit
-				}
+				ledger.Exit(v, &p.exit)
 			}
 		})
 	})

@@ -8,6 +8,7 @@ import (
 
 	"handoffd/engine/harness"
 	"handoffd/engine/harness/harnesstest"
+	"handoffd/engine/harness/journal"
 	"handoffd/engine/session"
 	"handoffd/engine/turn"
 )
@@ -63,7 +64,7 @@ func TestCarried(t *testing.T) {
 			t.Errorf("turn %d has a time before any was told: %s", i, harnesstest.Line(got))
 		case got.Text == "first" && (got.TS != "2026-07-26T10:06:00.000Z" || got.Mark != ""):
 			t.Errorf("%s", harnesstest.Line(got))
-		case got.Text == "One." && (got.TS != "2026-07-26T10:06:00.000Z" || got.Mark != markApproximate):
+		case got.Text == "One." && (got.TS != "2026-07-26T10:06:00.000Z" || got.Mark != journal.Approximate):
 			t.Errorf("%s", harnesstest.Line(got))
 		case got.Text == "Two." && got.TS != "2026-08-25T05:00:00.000Z":
 			t.Errorf("%s", harnesstest.Line(got))

@@ -10,8 +10,8 @@ import (
 	"sync"
 
 	"handoffd/engine/harness"
+	"handoffd/engine/harness/journal"
 	"handoffd/engine/harness/plain"
-	"handoffd/engine/session"
 	"handoffd/engine/turn"
 )
 
@@ -29,23 +29,19 @@ type state struct {
 // log hands out turns and names them.
 type log struct {
 	state
+	journal.Page
 	env   harness.Env
-	turns []turn.Turn
-	meta  *session.Meta
 	fresh bool // the time is the record's own, and exact
 }
-
-// markApproximate marks a time that is not the record's own.
-const markApproximate = "approximate-time"
 
 // redacted is what Cursor leaves of a thought.
 const redacted = "[REDACTED]"
 
-// begin readies the log for a unit.
-func (l *log) begin(m *session.Meta) {
-	l.turns, l.meta, l.fresh = l.turns[:0], m, false
+// ready readies the log for what the page at hand says.
+func (l *log) ready() {
+	l.fresh = false
 	if l.Chain == 0 {
-		l.Chain = plain.Hash(label, m.ID)
+		l.Chain = plain.Hash(label, l.Meta.ID)
 	}
 }
 
@@ -61,9 +57,9 @@ func (l *log) emit(t turn.Turn) {
 	l.Chain = plain.Hash(fmt.Sprintf("%016x", l.Chain), string(t.Class), t.Text, call)
 	t.ID = fmt.Sprintf("%016x", l.Chain)
 	if t.TS = l.TS; t.TS != "" && !l.fresh {
-		t.Mark = markApproximate
+		t.Mark = journal.Approximate
 	}
-	l.turns = append(l.turns, t)
+	l.Add(t)
 }
 
 // said takes the text of the user's.
@@ -71,17 +67,12 @@ func (l *log) said(text string) {
 	list, stamp := prompt(text)
 	if ts, zoned := clock(stamp); ts != "" {
 		l.TS, l.fresh = ts, zoned
-		if l.meta.FirstTS == "" {
-			l.meta.FirstTS = ts
-		}
-		if plain.Later(l.meta.LastTS, ts) {
-			l.meta.LastTS = ts
-		}
+		journal.Note(l.Meta, ts)
 	}
 	for _, s := range list {
 		if s.class == turn.Other {
 			if dir := workspace(s.text); dir != "" && !l.Placed {
-				l.meta.CWD, l.Placed = dir, true
+				l.Meta.CWD, l.Placed = dir, true
 			}
 		}
 		l.emit(turn.Turn{Class: s.class, Text: s.text})
@@ -100,14 +91,7 @@ func (l *log) answered(text string) {
 
 // call takes the call of a tool.
 func (l *log) call(p part) {
-	name := p.name
-	if name == "" {
-		name = "unknown"
-	}
-	text := "tool_call " + name
-	if p.args != "" {
-		text += " " + p.args
-	}
+	name, text := plain.Call(p.name, p.args)
 	t := &turn.Tool{Phase: turn.Call, Name: name, CallID: p.id}
 	switch strings.ToLower(name) {
 	case "shell", "bash", "run_terminal_cmd", "run_terminal_command":
@@ -130,7 +114,7 @@ func (l *log) locate(p part) {
 	for _, s := range append(p.paths, p.cwd) {
 		for dir := strings.ReplaceAll(s, `\`, "/"); slug != "" && strings.Contains(dir, "/"); dir = path.Dir(dir) {
 			if strings.EqualFold(slugOf(dir), slug) {
-				l.meta.CWD, l.Placed = dir, true
+				l.Meta.CWD, l.Placed = dir, true
 				return
 			}
 			if dir == path.Dir(dir) {
@@ -138,8 +122,8 @@ func (l *log) locate(p part) {
 			}
 		}
 	}
-	if l.meta.CWD == "" && absolute(p.cwd) {
-		l.meta.CWD = p.cwd
+	if l.Meta.CWD == "" && absolute(p.cwd) {
+		l.Meta.CWD = p.cwd
 	}
 }
 
@@ -166,45 +150,26 @@ func slugOf(dir string) string { return strings.Trim(unsafe().ReplaceAllString(d
 // decoder reads the JSONL format.
 type decoder struct {
 	log
-	value harness.Value
-	rec   record
+	rec record
 }
 
 func newDecoder(saved []byte, env harness.Env) (*decoder, error) {
 	d := &decoder{log: log{env: env}}
-	if len(saved) > 0 {
-		if err := json.Unmarshal(saved, &d.state); err != nil {
-			return nil, fmt.Errorf("cursor: %w", err)
-		}
-	}
-	return d, nil
+	return d, journal.Restore("cursor", saved, &d.state)
 }
 
 // Decode implements harness.Decoder.
 func (d *decoder) Decode(unit []byte, _ harness.Position, out *harness.Out) error {
-	lenient, err := d.value.Object(unit, d.rec.read)
-	if err != nil {
-		return err
-	}
-	d.begin(out.Meta)
-	out.Unknown = d.take(&d.rec)
-	out.Turns = append(out.Turns, d.turns...)
-	out.Flagged = out.Flagged || lenient
-	d.meta = nil
-	return nil
+	return d.Read(unit, out, d.rec.read, d.take)
 }
-
-// Pending implements harness.Decoder.
-func (d *decoder) Pending() bool { return false }
-
-// Flush implements harness.Decoder.
-func (d *decoder) Flush(*harness.Out) {}
 
 // State implements harness.Decoder.
 func (d *decoder) State() ([]byte, error) { return json.Marshal(&d.state) }
 
 // take reads a record and returns its type if that is unknown.
-func (d *decoder) take(r *record) (unknown string) {
+func (d *decoder) take() (unknown string) {
+	d.ready()
+	r := &d.rec
 	if !r.message() {
 		switch {
 		case r.kind == "turn_ended":
@@ -218,17 +183,15 @@ func (d *decoder) take(r *record) (unknown string) {
 		return ""
 	}
 	if r.model != "" {
-		d.meta.Model = plain.Text(r.model)
+		d.Meta.Model = plain.Text(r.model)
 	}
 	for _, p := range r.parts {
 		switch {
 		case p.kind == "tool_use":
 			d.call(p)
 		case p.kind == "tool_result":
-			if strings.TrimSpace(p.text) == "" {
-				p.text = plain.Empty
-			}
-			d.emit(turn.Turn{Class: turn.ToolUse, Text: p.text, Tool: &turn.Tool{Phase: turn.Result, CallID: p.id, Error: p.failed}})
+			text := plain.FirstOf(p.text, plain.Empty)
+			d.emit(turn.Turn{Class: turn.ToolUse, Text: text, Tool: &turn.Tool{Phase: turn.Result, CallID: p.id, Error: p.failed}})
 		case p.kind == "thinking":
 			if strings.TrimSpace(p.text) != redacted {
 				d.emit(turn.Turn{Class: turn.Thought, Text: p.text})

@@ -35,12 +35,7 @@ type part struct {
 
 // read reads a line from the start.
 func (r *record) read(v *harness.Value) {
-	*r = record{}
-	if v.Kind() != '{' {
-		v.Skip()
-		return
-	}
-	r.object = true
+	*r = record{object: v.Kind() == '{'}
 	v.Fields(func(field string) {
 		switch field {
 		case "role":

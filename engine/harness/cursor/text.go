@@ -71,10 +71,10 @@ func (d *textDecoder) Decode(unit []byte, at harness.Position, out *harness.Out)
 		line = strings.TrimPrefix(line, "\ufeff")
 	}
 	line = strings.ReplaceAll(line, "\x00", "")
-	d.begin(out.Meta)
+	d.Begin(out.Meta)
+	d.ready()
 	d.line(line)
-	out.Turns = append(out.Turns, d.turns...)
-	d.meta = nil
+	d.End(out)
 	return nil
 }
 
@@ -115,9 +115,10 @@ func (d *textDecoder) Pending() bool {
 
 // Flush implements harness.Decoder.
 func (d *textDecoder) Flush(out *harness.Out) {
-	d.begin(out.Meta)
+	d.Begin(out.Meta)
+	d.ready()
 	d.close()
-	out.Turns = append(out.Turns, d.turns...)
+	d.End(out)
 }
 
 // close hands out the message that is open.

@@ -16,15 +16,13 @@ import (
 	"path/filepath"
 	"strings"
 
-	"handoffd/engine/fault"
 	"handoffd/engine/harness"
 	"handoffd/engine/harness/ledger"
-	"handoffd/engine/session"
 	"handoffd/engine/sqlite"
 )
 
 // Database is state.vscdb of the global storage.
-type Database struct{}
+type Database struct{ ledger.Rows }
 
 var _ harness.Bundle = Database{}
 
@@ -58,22 +56,6 @@ func (Database) Traits() harness.Traits {
 	return harness.Traits{Key: "cursor-ide", Harness: "cursor", Container: harness.Rows, Identity: harness.ByID}
 }
 
-// Recognize implements harness.Format: lines are made by Export alone.
-func (Database) Recognize([]byte) harness.Confidence { return harness.No }
-
-// Record implements harness.Format.
-func (Database) Record([]byte) bool { return false }
-
-// Place implements harness.Format.
-func (Database) Place(string) bool { return false }
-
-// About implements harness.Format.
-func (Database) About(p string, m *session.Meta) {
-	if _, id, ok := harness.Split(p); ok {
-		m.ID = id
-	}
-}
-
 // Decoder implements harness.Format.
 func (Database) Decoder([]byte, harness.Env) (harness.Decoder, error) { return &decoder{}, nil }
 
@@ -101,9 +83,6 @@ func (Database) Stores(home string, getenv func(string) string) []harness.Store 
 // Holds implements harness.Bundle.
 func (Database) Holds(p string) bool { return filepath.Base(p) == file }
 
-// Single implements harness.Bundle.
-func (Database) Single() bool { return false }
-
 // List implements harness.Bundle. A bubble whose conversation has no record
 // counts for one all the same.
 func (Database) List(path string, before *harness.Listing) (*harness.Listing, error) {
@@ -113,9 +92,6 @@ func (Database) List(path string, before *harness.Listing) (*harness.Listing, er
 // Key implements harness.Bundle.
 func (Database) Key(path, id string) (string, bool, error) { return sessions.Key(path, id) }
 
-// Glance implements harness.Bundle.
-func (Database) Glance(path string) string { return ledger.Glance(path) }
-
 // Owner implements harness.Bundle.
 func (d Database) Owner(path string) (string, bool) {
 	db := ledger.Owner(path)
@@ -124,15 +100,8 @@ func (d Database) Owner(path string) (string, bool) {
 
 // Export implements harness.Bundle.
 func (Database) Export(path, id string, w harness.Spool) error {
-	return sqlite.View(path, func(d *sqlite.DB) error {
-		if err := w.Reset(); err != nil {
-			return err
-		}
-		t, ok := d.Table(table)
-		if !ok {
-			return fault.New(fault.Unsupported, "no database of Cursor: table %s is missing", table)
-		}
-		e := exporter{t: t, w: w}
+	return sessions.Export(path, w, func(t []*sqlite.Table) error {
+		e := exporter{t: t[0], w: w}
 		return e.export(id)
 	})
 }

@@ -13,7 +13,7 @@ import (
 
 // record is a conversation or one of its bubbles.
 type record struct {
-	object, unreadable   bool
+	unreadable           bool
 	id, name, model, dir string
 	created              string
 	used, window         int64
@@ -30,7 +30,7 @@ type record struct {
 }
 
 func (r *record) read(v *harness.Value) {
-	*r = record{object: v.Kind() == '{'}
+	*r = record{}
 	v.Fields(func(name string) {
 		switch name {
 		case ledger.Unreadable:
@@ -183,7 +183,6 @@ func stampOf(v *harness.Value, wanted bool) string {
 // decoder reads the lines of an export.
 type decoder struct {
 	ledger.Tape
-	value   harness.Value
 	rec     record
 	writing bool
 	now     string
@@ -191,33 +190,22 @@ type decoder struct {
 
 // Decode implements harness.Decoder.
 func (d *decoder) Decode(unit []byte, _ harness.Position, out *harness.Out) error {
-	var kind string
-	lenient, err := d.value.Object(unit, func(v *harness.Value) {
-		kind, d.rec = "", record{}
-		v.Fields(func(name string) {
-			kind = name
-			d.rec.read(v)
-		})
-	})
-	if err != nil {
-		return err
-	}
-	if !d.rec.object {
-		return &harness.Rejection{Reason: harness.ReasonNotObject}
-	}
+	return d.Read(unit, out, d.rec.read, d.take)
+}
+
+// take adds a record to the session and returns its kind if that is unknown.
+func (d *decoder) take(kind string, m *session.Meta) (unknown string) {
 	switch {
 	case d.rec.unreadable:
-		out.Unknown = kind + " without JSON"
+		return kind + " without JSON"
 	case kind == "session":
-		d.session(out.Meta)
+		d.session(m)
 	case kind == "bubble":
-		d.bubble(out.Meta)
+		d.bubble(m)
 	default:
-		out.Unknown = plain.Clip(plain.Text(kind), 64)
+		return plain.Clip(plain.Text(kind), 64)
 	}
-	out.Flagged = out.Flagged || lenient
-	d.Deliver(out)
-	return nil
+	return ""
 }
 
 func (d *decoder) session(m *session.Meta) {
@@ -281,14 +269,7 @@ func (d *decoder) emit(part string, t turn.Turn) {
 
 func (d *decoder) tool() {
 	r := &d.rec
-	name := plain.Text(r.tool)
-	if name == "" {
-		name = "unknown"
-	}
-	text := "tool_call " + name
-	if r.args != "" {
-		text += " " + r.args
-	}
+	name, text := plain.Call(plain.Text(r.tool), r.args)
 	call := &turn.Tool{Phase: turn.Call, Name: name, CallID: plain.Text(r.call)}
 	switch {
 	case strings.HasPrefix(name, "run_terminal"):
@@ -309,9 +290,7 @@ func (d *decoder) tool() {
 	if r.fault != "" {
 		text = r.fault
 	}
-	if strings.TrimSpace(text) == "" {
-		text = plain.Empty
-	}
+	text = plain.FirstOf(text, plain.Empty)
 	d.emit("result", turn.Turn{Class: turn.ToolUse, Text: text, Tool: &turn.Tool{
 		Phase: turn.Result, Name: name, CallID: call.CallID, Error: failed,
 	}})

@@ -2,22 +2,19 @@ package droid
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"handoffd/engine/harness"
+	"handoffd/engine/harness/journal"
 	"handoffd/engine/harness/plain"
-	"handoffd/engine/session"
 	"handoffd/engine/turn"
 )
 
 // state is what a decoder keeps between passes. It holds no turns: every line
 // is decided when it is read.
 type state struct {
-	// TS is the time of the record before, for records without one.
-	TS string `json:"ts,omitempty"`
+	journal.Clock
 	// Headed says that the header was read.
 	Headed bool `json:"headed,omitempty"`
 	// Last and Shared are the newest message, and the newest that the model
@@ -29,59 +26,33 @@ type state struct {
 // decoder reads one session.
 type decoder struct {
 	state
-	env   harness.Env
-	value harness.Value
-	rec   record
-	turns []turn.Turn
-	meta  *session.Meta
-	part  int
-	mark  string
+	journal.Page
+	env harness.Env
+	rec record
 }
 
-// The marks that this format gives.
-const (
-	markSummary     = "summary"
-	markApproximate = "approximate-time"
-)
+// markSummary is the mark of what stands for turns before it.
+const markSummary = "summary"
 
 func newDecoder(saved []byte, env harness.Env) (*decoder, error) {
 	d := &decoder{env: env}
-	if len(saved) > 0 {
-		if err := json.Unmarshal(saved, &d.state); err != nil {
-			return nil, fmt.Errorf("droid: %w", err)
-		}
-	}
-	return d, nil
+	return d, journal.Restore("droid", saved, &d.state)
 }
 
 // Decode implements harness.Decoder.
 func (d *decoder) Decode(unit []byte, _ harness.Position, out *harness.Out) error {
-	lenient, err := d.value.Object(unit, d.rec.read)
-	if err != nil {
-		return err
-	}
-	d.turns, d.meta, d.part = d.turns[:0], out.Meta, 0
-	out.Unknown = d.take(&d.rec)
-	out.Turns = append(out.Turns, d.turns...)
-	out.Flagged = out.Flagged || lenient
-	d.meta = nil
-	return nil
+	return d.Read(unit, out, d.rec.read, d.take)
 }
-
-// Pending implements harness.Decoder.
-func (d *decoder) Pending() bool { return false }
-
-// Flush implements harness.Decoder.
-func (d *decoder) Flush(*harness.Out) {}
 
 // State implements harness.Decoder.
 func (d *decoder) State() ([]byte, error) { return json.Marshal(&d.state) }
 
 // take reads a record and returns its type if that is unknown.
-func (d *decoder) take(r *record) (unknown string) {
-	d.clock(r)
+func (d *decoder) take() (unknown string) {
+	r := &d.rec
+	d.Mark = d.Tick(d.Meta, r.ts) // the header has none
 	if r.model != "" {
-		d.meta.Model = plain.Text(r.model)
+		d.Meta.Model = plain.Text(r.model)
 	}
 	switch r.kind {
 	case "session_start":
@@ -92,7 +63,7 @@ func (d *decoder) take(r *record) (unknown string) {
 		if strings.TrimSpace(r.summary) == "" {
 			r.summary = "(context compacted)"
 		}
-		d.meta.Compactions++
+		d.Meta.Compactions++
 		d.emit(r, turn.Turn{Class: turn.Other, Text: r.summary, Mark: markSummary})
 	case "session_settings", "session_end", "todo_state", "agent_turn_outcome":
 		d.settle()
@@ -102,25 +73,6 @@ func (d *decoder) take(r *record) (unknown string) {
 		return plain.Clip(plain.Text(r.kind), 64)
 	}
 	return ""
-}
-
-// clock sets the time of the record's turns. The header has none.
-func (d *decoder) clock(r *record) {
-	d.mark = ""
-	ts := plain.Text(r.ts)
-	if ts == "" {
-		if d.TS != "" {
-			d.mark = markApproximate
-		}
-		return
-	}
-	d.TS = ts
-	if d.meta.FirstTS == "" {
-		d.meta.FirstTS = ts
-	}
-	if plain.Later(d.meta.LastTS, ts) {
-		d.meta.LastTS = ts
-	}
 }
 
 // untitled is the title of a session that has none yet.
@@ -133,7 +85,7 @@ func (d *decoder) header(r *record) {
 		return
 	}
 	d.Headed = true
-	m := d.meta
+	m := d.Meta
 	if m.ID == "" {
 		m.ID = plain.Text(r.id)
 	}
@@ -162,10 +114,10 @@ func (d *decoder) settle() {
 	}
 	s := readSettings(d.env.Near(stem + ".settings.json"))
 	if s.model != "" {
-		d.meta.Model = s.model
+		d.Meta.Model = s.model
 	}
 	if s.known {
-		t := &d.meta.Tokens
+		t := &d.Meta.Tokens
 		t.Input, t.Output, t.CacheRead, t.CacheWrite = s.input, s.output, s.cached, s.written
 	}
 }
@@ -182,7 +134,7 @@ func (d *decoder) message(r *record) (unknown string) {
 	// What only one of the two is shown is neither's word: notices of the
 	// CLI, what hooks add.
 	aside := m.visibility == "user_only" || m.visibility == "llm_only" || m.hook || m.role == "system"
-	if said(m.reasoning) && !slices.ContainsFunc(m.parts, func(p part) bool { return p.kind == "thinking" && p.text == m.reasoning }) {
+	if plain.Said(m.reasoning) && !slices.ContainsFunc(m.parts, func(p part) bool { return p.kind == "thinking" && p.text == m.reasoning }) {
 		d.emit(r, turn.Turn{Class: turn.Thought, Text: m.reasoning})
 	}
 	for _, p := range joined(m.parts) {
@@ -201,7 +153,7 @@ func (d *decoder) message(r *record) (unknown string) {
 	if m.role == "assistant" {
 		d.settle()
 	}
-	d.Last = plain.Clip(plain.Text(r.id), 128)
+	d.Last = journal.ID(r.id)
 	if m.visibility != "user_only" && !m.hook {
 		d.Shared = d.Last
 	}
@@ -214,7 +166,7 @@ func joined(parts []part) []part {
 	var list []part
 	for _, p := range parts {
 		n := len(list)
-		if n > 0 && said(p.text) && speech(list[n-1]) && speech(p) {
+		if n > 0 && plain.Said(p.text) && speech(list[n-1]) && speech(p) {
 			list[n-1].text += "\n" + p.text
 			continue
 		}
@@ -227,7 +179,7 @@ func joined(parts []part) []part {
 func speech(p part) bool {
 	switch p.kind {
 	case "text", "image", "document":
-		return said(p.text) && !reminder(p.text)
+		return plain.Said(p.text) && !reminder(p.text)
 	}
 	return false
 }
@@ -250,24 +202,17 @@ func class(role, text string, aside bool) turn.Class {
 
 // branch marks a message that does not continue the one before it.
 func (d *decoder) branch(r *record) {
-	parent := plain.Clip(plain.Text(r.parentID), 128)
+	parent := journal.ID(r.parentID)
 	if parent == "" || d.Last == "" || parent == d.Last || parent == d.Shared {
 		return
 	}
 	t := turn.Turn{Class: turn.Other, Text: "[branch: continues from message " + parent + ", not from " + d.Last + "]"}
-	t.ID, t.TS, t.Mark = plain.Clip(plain.Text(r.id), 128)+"#branch", d.TS, d.mark
-	d.turns = append(d.turns, t)
+	t.ID, t.TS, t.Mark = journal.ID(r.id)+"#branch", d.TS, d.Mark
+	d.Add(t)
 }
 
 func (d *decoder) call(r *record, p part) {
-	name := p.name
-	if name == "" {
-		name = "unknown"
-	}
-	text := "tool_call " + name
-	if p.args != "" {
-		text += " " + p.args
-	}
+	name, text := plain.Call(p.name, p.args)
 	t := &turn.Tool{Phase: turn.Call, Name: name, CallID: p.id}
 	switch name {
 	case "Execute", "Bash":
@@ -279,25 +224,15 @@ func (d *decoder) call(r *record, p part) {
 }
 
 func (d *decoder) result(r *record, p part) {
-	if !said(p.text) {
-		p.text = plain.Empty
-	}
-	d.emit(r, turn.Turn{Class: turn.ToolUse, Text: p.text, Tool: &turn.Tool{Phase: turn.Result, CallID: p.id, Error: p.failed}})
+	text := plain.FirstOf(p.text, plain.Empty)
+	d.emit(r, turn.Turn{Class: turn.ToolUse, Text: text, Tool: &turn.Tool{Phase: turn.Result, CallID: p.id, Error: p.failed}})
 }
 
 // emit hands a turn out. Of a record's turns the first has its id.
 func (d *decoder) emit(r *record, t turn.Turn) {
-	if !said(t.Text) {
+	if !plain.Said(t.Text) {
 		return
 	}
-	t.TS, t.ID = d.TS, plain.Clip(plain.Text(r.id), 128)
-	if d.part++; d.part > 1 && t.ID != "" {
-		t.ID += "#" + strconv.Itoa(d.part)
-	}
-	if t.Mark == "" {
-		t.Mark = d.mark
-	}
-	d.turns = append(d.turns, t)
+	d.Sign(&t, d.TS, r.id)
+	d.Add(t)
 }
-
-func said(text string) bool { return strings.TrimSpace(text) != "" }

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"handoffd/engine/harness"
+	"handoffd/engine/harness/journal"
 	"handoffd/engine/harness/plain"
 )
 
@@ -46,12 +47,7 @@ type part struct {
 
 // read reads a line from the start.
 func (r *record) read(v *harness.Value) {
-	*r = record{}
-	if v.Kind() != '{' {
-		v.Skip()
-		return
-	}
-	r.object = true
+	*r = record{object: v.Kind() == '{'}
 	v.Fields(func(field string) {
 		switch field {
 		case "type":
@@ -165,7 +161,7 @@ func readPart(v *harness.Value) (p part) {
 		case "input":
 			raw := v.Raw()
 			p.args = plain.Text(plain.Compact(raw))
-			p.command, p.edits = readArgs(raw)
+			p.command, p.edits = journal.Targets(raw, "file_path", "path")
 		}
 	})
 	switch p.kind {
@@ -175,28 +171,6 @@ func readPart(v *harness.Value) (p part) {
 		p.text = "[file]"
 	}
 	return p
-}
-
-// readArgs finds the command line and the file in a call's arguments.
-func readArgs(raw []byte) (command string, edits []string) {
-	var v harness.Value
-	_, err := v.Walk(raw, func(v *harness.Value) {
-		command, edits = "", nil
-		v.Fields(func(field string) {
-			switch field {
-			case "command":
-				command = plain.Text(v.Text())
-			case "file_path", "path":
-				if s := plain.Text(v.Text()); s != "" {
-					edits = []string{s}
-				}
-			}
-		})
-	})
-	if err != nil {
-		return "", nil
-	}
-	return command, edits
 }
 
 // settings is what <id>.settings.json says of a session. It is rewritten in

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"handoffd/engine/harness"
+	"handoffd/engine/harness/journal"
 	"handoffd/engine/harness/plain"
-	"handoffd/engine/session"
 	"handoffd/engine/turn"
 )
 
@@ -50,35 +50,19 @@ const maxHeld = 1 << 20
 // decoder reads one log.
 type decoder struct {
 	state
-	env   harness.Env
-	value harness.Value
-	rec   record
-	turns []turn.Turn
-	meta  *session.Meta
+	journal.Page
+	env harness.Env
+	rec record
 }
 
 func newDecoder(saved []byte, env harness.Env) (*decoder, error) {
 	d := &decoder{env: env}
-	if len(saved) > 0 {
-		if err := json.Unmarshal(saved, &d.state); err != nil {
-			return nil, fmt.Errorf("gemini: %w", err)
-		}
-	}
-	return d, nil
+	return d, journal.Restore("gemini", saved, &d.state)
 }
 
 // Decode implements harness.Decoder.
 func (d *decoder) Decode(unit []byte, _ harness.Position, out *harness.Out) error {
-	lenient, err := d.value.Object(unit, d.rec.read)
-	if err != nil {
-		return err
-	}
-	d.turns, d.meta = d.turns[:0], out.Meta
-	out.Unknown = d.take(&d.rec)
-	out.Turns = append(out.Turns, d.turns...)
-	out.Flagged = out.Flagged || lenient
-	d.meta = nil
-	return nil
+	return d.Read(unit, out, d.rec.read, d.take)
 }
 
 // Pending implements harness.Decoder.
@@ -86,16 +70,17 @@ func (d *decoder) Pending() bool { return d.Held != nil }
 
 // Flush implements harness.Decoder.
 func (d *decoder) Flush(out *harness.Out) {
-	d.turns, d.meta = d.turns[:0], out.Meta
+	d.Begin(out.Meta)
 	d.decide()
-	out.Turns = append(out.Turns, d.turns...)
+	d.End(out)
 }
 
 // State implements harness.Decoder.
 func (d *decoder) State() ([]byte, error) { return json.Marshal(&d.state) }
 
 // take reads a record and returns its type if that is unknown.
-func (d *decoder) take(r *record) (unknown string) {
+func (d *decoder) take() (unknown string) {
+	r := &d.rec
 	d.clock(r)
 	d.locate(r)
 	switch {
@@ -179,7 +164,7 @@ func (d *decoder) removed(ids []string) {
 }
 
 func (d *decoder) note(text string) {
-	d.turns = append(d.turns, turn.Turn{TS: d.TS, Mark: approximate(d.TS), Class: turn.Other, Text: text})
+	d.Add(turn.Turn{TS: d.TS, Mark: approximate(d.TS), Class: turn.Other, Text: text})
 }
 
 // clock notes the times of a record.
@@ -190,18 +175,13 @@ func (d *decoder) clock(r *record) {
 		}
 		ts = plain.Text(ts)
 		d.TS = ts
-		if d.meta.FirstTS == "" {
-			d.meta.FirstTS = ts
-		}
-		if plain.Later(d.meta.LastTS, ts) {
-			d.meta.LastTS = ts
-		}
+		journal.Note(d.Meta, ts)
 	}
 }
 
 // about takes what a record says of the session.
 func (d *decoder) about(r *record) {
-	m := d.meta
+	m := d.Meta
 	if m.ID == "" {
 		m.ID = plain.Text(r.sessionID)
 	}
@@ -219,11 +199,11 @@ func (d *decoder) about(r *record) {
 // message takes a message, which may be the one held, written again.
 func (d *decoder) message(r *record) {
 	if r.model != "" {
-		d.meta.Model = plain.Text(r.model)
+		d.Meta.Model = plain.Text(r.model)
 	}
-	if d.meta.CWD == "" && r.kind == "user" {
+	if d.Meta.CWD == "" && r.kind == "user" {
 		if text := said(r.content, false); strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "<session_context>") {
-			d.meta.CWD = workspace(text)
+			d.Meta.CWD = workspace(text)
 		}
 	}
 	now := &held{ID: plain.Clip(plain.Text(r.id), 256), Turns: r.turns(d.TS), Tokens: r.tokens}
@@ -256,11 +236,11 @@ func (d *decoder) decide() {
 		d.usage(h)
 	}
 	d.Seen.add(plain.Hash(h.ID), 0)
-	before := len(d.turns)
+	before := len(d.Turns)
 	for _, t := range h.Turns {
 		d.emit(t)
 	}
-	d.lives(plain.Hash(h.ID), len(d.turns)-before)
+	d.lives(plain.Hash(h.ID), len(d.Turns)-before)
 }
 
 // lives notes the turns of a message. One that is written again stays where it
@@ -285,7 +265,7 @@ func (d *decoder) usage(h *held) {
 		return
 	}
 	d.Seen.add(id, 0)
-	t := &d.meta.Tokens
+	t := &d.Meta.Tokens
 	t.Input += max(0, h.Tokens.Input-h.Tokens.Cached)
 	t.CacheRead += h.Tokens.Cached
 	t.Output += h.Tokens.Output
@@ -331,7 +311,7 @@ func (d *decoder) emit(t turn.Turn) {
 		d.Seen.add(result, 0)
 	}
 	if t.Mark == markSummary {
-		d.meta.Compactions++
+		d.Meta.Compactions++
 	}
-	d.turns = append(d.turns, t)
+	d.Add(t)
 }

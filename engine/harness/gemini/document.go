@@ -22,7 +22,8 @@ func (d *document) Decode(unit []byte, _ harness.Position, out *harness.Out) err
 	if !d.rec.object {
 		return &harness.Rejection{Reason: harness.ReasonNotObject}
 	}
-	log := &decoder{meta: out.Meta, env: d.env}
+	log := &decoder{env: d.env}
+	log.Begin(out.Meta)
 	log.clock(&d.rec)
 	log.locate(&d.rec)
 	log.about(&d.rec)
@@ -37,7 +38,7 @@ func (d *document) Decode(unit []byte, _ harness.Position, out *harness.Out) err
 		}
 	}
 	log.decide()
-	out.Turns = append(out.Turns, log.turns...)
+	log.End(out)
 	out.Flagged = out.Flagged || lenient
 	return nil
 }

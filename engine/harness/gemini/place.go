@@ -16,7 +16,7 @@ import (
 // name of that directory; before, and in every session still, the project is
 // known by the SHA-256 of its path.
 func (d *decoder) locate(r *record) {
-	if d.Looked || d.meta.CWD != "" {
+	if d.Looked || d.Meta.CWD != "" {
 		return
 	}
 	d.Looked = true
@@ -25,10 +25,10 @@ func (d *decoder) locate(r *record) {
 		return
 	}
 	if dir := strings.TrimSpace(plain.Text(string(d.env.Near(up + ".project_root")))); dir != "" && !strings.Contains(dir, "\n") {
-		d.meta.CWD = dir
+		d.Meta.CWD = dir
 		return
 	}
-	d.meta.CWD = listed(d.env.Near(up+"../../projects.json"), func(dir, slug string) bool {
+	d.Meta.CWD = listed(d.env.Near(up+"../../projects.json"), func(dir, slug string) bool {
 		sum := sha256.Sum256([]byte(dir))
 		hash := hex.EncodeToString(sum[:])
 		return slug == project || hash == project || hash == r.project

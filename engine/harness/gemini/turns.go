@@ -149,9 +149,7 @@ func (b *builder) result(c *toolCall) {
 	if strings.TrimSpace(text) == "" {
 		text = c.display
 	}
-	if strings.TrimSpace(text) == "" {
-		text = plain.Empty
-	}
+	text = plain.FirstOf(text, plain.Empty)
 	t := &turn.Tool{
 		Phase: turn.Result, Name: c.title(), CallID: plain.Text(c.id),
 		Error: c.failed || c.status == "error" || c.status == "cancelled",

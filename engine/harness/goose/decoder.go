@@ -16,8 +16,7 @@ import (
 // complete, so that nothing is held back.
 type decoder struct {
 	ledger.Tape
-	value harness.Value
-	rec   record
+	rec record
 	// second and seen give a message without an id one.
 	second int64
 	seen   map[string]int
@@ -25,33 +24,22 @@ type decoder struct {
 
 // Decode implements harness.Decoder.
 func (d *decoder) Decode(unit []byte, _ harness.Position, out *harness.Out) error {
-	var kind string
-	lenient, err := d.value.Object(unit, func(v *harness.Value) {
-		kind, d.rec = "", record{}
-		v.Fields(func(name string) {
-			kind = name
-			d.rec.read(v)
-		})
-	})
-	if err != nil {
-		return err
-	}
-	if !d.rec.object {
-		return &harness.Rejection{Reason: harness.ReasonNotObject}
-	}
+	return d.Read(unit, out, d.rec.read, d.take)
+}
+
+// take adds a record to the session and returns its kind if that is unknown.
+func (d *decoder) take(kind string, m *session.Meta) (unknown string) {
 	switch {
 	case d.rec.unreadable:
-		out.Unknown = kind + " without JSON"
+		return kind + " without JSON"
 	case kind == "session":
-		d.session(out.Meta)
+		d.session(m)
 	case kind == "message":
-		out.Unknown = d.message(out.Meta)
+		return d.message(m)
 	default:
-		out.Unknown = plain.Clip(plain.Text(kind), 64)
+		return plain.Clip(plain.Text(kind), 64)
 	}
-	out.Flagged = out.Flagged || lenient
-	d.Deliver(out)
-	return nil
+	return ""
 }
 
 func (d *decoder) session(m *session.Meta) {
@@ -121,9 +109,7 @@ func (d *decoder) message(m *session.Meta) (unknown string) {
 		case "toolRequest", "frontendToolRequest":
 			d.call(p, &t)
 		case "toolResponse":
-			if strings.TrimSpace(t.Text) == "" {
-				t.Text = plain.Empty
-			}
+			t.Text = plain.FirstOf(t.Text, plain.Empty)
 			t.Class, t.ID = turn.ToolUse, id+"#result:"+p.id
 			t.Tool = &turn.Tool{Phase: turn.Result, CallID: plain.Text(p.id), Error: p.failed}
 		case "image":
@@ -148,14 +134,8 @@ func (d *decoder) message(m *session.Meta) (unknown string) {
 }
 
 func (d *decoder) call(p *part, t *turn.Turn) {
-	name := plain.Text(p.tool)
-	if name == "" {
-		name = "unknown"
-	}
-	t.Class, t.Text = turn.ToolUse, "tool_call "+name
-	if p.args != "" {
-		t.Text += " " + plain.Text(p.args)
-	}
+	name, text := plain.Call(plain.Text(p.tool), plain.Text(p.args))
+	t.Class, t.Text = turn.ToolUse, text
 	t.Tool = &turn.Tool{Phase: turn.Call, Name: name, CallID: plain.Text(p.id), Command: plain.Text(p.command)}
 	if p.file != "" {
 		t.Tool.Edits = []string{plain.Text(p.file)}

@@ -13,19 +13,15 @@
 package goose
 
 import (
-	"cmp"
 	"path/filepath"
-	"slices"
 
-	"handoffd/engine/fault"
 	"handoffd/engine/harness"
 	"handoffd/engine/harness/ledger"
-	"handoffd/engine/session"
 	"handoffd/engine/sqlite"
 )
 
 // Database is sessions.db.
-type Database struct{}
+type Database struct{ ledger.Rows }
 
 var _ harness.Bundle = Database{}
 
@@ -41,22 +37,6 @@ var sessions = ledger.Store{
 // Traits implements harness.Format.
 func (Database) Traits() harness.Traits {
 	return harness.Traits{Key: "goose-db", Harness: "goose", Container: harness.Rows, Identity: harness.ByID}
-}
-
-// Recognize implements harness.Format: lines are made by Export alone.
-func (Database) Recognize([]byte) harness.Confidence { return harness.No }
-
-// Record implements harness.Format.
-func (Database) Record([]byte) bool { return false }
-
-// Place implements harness.Format.
-func (Database) Place(string) bool { return false }
-
-// About implements harness.Format.
-func (Database) About(p string, m *session.Meta) {
-	if _, id, ok := harness.Split(p); ok {
-		m.ID = id
-	}
 }
 
 // Decoder implements harness.Format.
@@ -86,9 +66,6 @@ const file = "sessions.db"
 // Holds implements harness.Bundle.
 func (Database) Holds(p string) bool { return filepath.Base(p) == file }
 
-// Single implements harness.Bundle.
-func (Database) Single() bool { return false }
-
 // List implements harness.Bundle.
 func (Database) List(path string, before *harness.Listing) (*harness.Listing, error) {
 	return sessions.List(path, before)
@@ -96,9 +73,6 @@ func (Database) List(path string, before *harness.Listing) (*harness.Listing, er
 
 // Key implements harness.Bundle.
 func (Database) Key(path, id string) (string, bool, error) { return sessions.Key(path, id) }
-
-// Glance implements harness.Bundle.
-func (Database) Glance(path string) string { return ledger.Glance(path) }
 
 // Owner implements harness.Bundle.
 func (d Database) Owner(path string) (string, bool) {
@@ -115,18 +89,10 @@ var columns = []string{
 
 // Export implements harness.Bundle.
 func (Database) Export(path, id string, w harness.Spool) error {
-	return sqlite.View(path, func(d *sqlite.DB) error {
-		if err := w.Reset(); err != nil {
-			return err
-		}
-		own, ok := d.Table("sessions")
-		messages, also := d.Table("messages")
-		if !ok || !also {
-			return fault.New(fault.Unsupported, "no database of Goose: a table is missing")
-		}
+	return sessions.Export(path, w, func(t []*sqlite.Table) error {
 		var line ledger.Line
 		found := false
-		err := own.Where("id", id, append([]string{"model_config_json"}, columns...), func(r sqlite.Row) error {
+		err := t[0].Where("id", id, append([]string{"model_config_json"}, columns...), func(r sqlite.Row) error {
 			found = true
 			line.Begin("session")
 			for i, name := range columns {
@@ -139,34 +105,24 @@ func (Database) Export(path, id string, w harness.Spool) error {
 			return err
 		}
 		if !found {
-			return fault.New(fault.SourceMissing, "no session %s in the database", id)
+			return ledger.Missing(id)
 		}
-		return exportMessages(messages, id, &line, w)
+		return exportMessages(t[1], id, &line, w)
 	})
 }
 
 func exportMessages(t *sqlite.Table, id string, line *ledger.Line, w harness.Spool) error {
-	type entry struct{ rowid, created int64 }
-	var list []entry
-	err := t.Where("session_id", id, []string{sqlite.Rowid, "created_timestamp"}, func(r sqlite.Row) error {
-		rowid, _ := r[0].Int()
-		created, _ := r[1].Int()
-		list = append(list, entry{rowid, created})
-		return nil
-	})
+	list, err := ledger.InOrder(t, "session_id", id, "created_timestamp")
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(list, func(a, b entry) int {
-		return cmp.Or(cmp.Compare(a.created, b.created), cmp.Compare(a.rowid, b.rowid))
-	})
 	for _, e := range list {
-		r, ok, err := t.Row(e.rowid, []string{"message_id", "role", "content_json", "metadata_json"})
+		r, ok, err := t.Row(e.Rowid, []string{"message_id", "role", "content_json", "metadata_json"})
 		if err != nil || !ok {
 			return err
 		}
 		line.Begin("message")
-		line.Int("created", e.created)
+		line.Int("created", e.Time)
 		line.Value("id", r[0])
 		line.Value("role", r[1])
 		line.JSON("content", r[2].Bytes())

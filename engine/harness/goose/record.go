@@ -10,7 +10,7 @@ import (
 
 // record is a session or a message.
 type record struct {
-	object, unreadable      bool
+	unreadable              bool
 	id, name, dir, kind     string
 	parent, model, began    string
 	input, output, prompted int64
@@ -29,7 +29,7 @@ type part struct {
 }
 
 func (r *record) read(v *harness.Value) {
-	*r = record{object: v.Kind() == '{'}
+	*r = record{}
 	v.Fields(func(name string) {
 		switch name {
 		case ledger.Unreadable:

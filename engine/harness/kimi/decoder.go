@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"handoffd/engine/harness"
+	"handoffd/engine/harness/journal"
 	"handoffd/engine/harness/plain"
-	"handoffd/engine/session"
 	"handoffd/engine/turn"
 )
 
@@ -45,11 +45,9 @@ const compacted = "<system>Previous context has been compacted"
 // decoder reads one context.
 type decoder struct {
 	state
+	journal.Page
 	env   harness.Env
-	value harness.Value
 	rec   record
-	turns []turn.Turn
-	meta  *session.Meta
 	past  *past
 	moved bool
 }
@@ -63,53 +61,34 @@ type past struct {
 
 func newDecoder(saved []byte, env harness.Env) (*decoder, error) {
 	d := &decoder{env: env, moved: moved(env.Name())}
-	if len(saved) > 0 {
-		if err := json.Unmarshal(saved, &d.state); err != nil {
-			return nil, fmt.Errorf("kimi: %w", err)
-		}
-	}
-	return d, nil
+	return d, journal.Restore("kimi", saved, &d.state)
 }
 
 // Decode implements harness.Decoder.
 func (d *decoder) Decode(unit []byte, _ harness.Position, out *harness.Out) error {
-	lenient, err := d.value.Object(unit, d.rec.read)
-	if err != nil {
-		return err
-	}
-	d.turns, d.meta = d.turns[:0], out.Meta
-	d.begin()
-	out.Unknown = d.take(&d.rec)
-	out.Turns = append(out.Turns, d.turns...)
-	out.Flagged = out.Flagged || lenient
-	if d.meta = nil; !d.Matching && d.Kept == 0 && !d.moved {
+	err := d.Read(unit, out, d.rec.read, d.take)
+	if err == nil && !d.Matching && d.Kept == 0 && !d.moved {
 		d.past = nil // a daemon keeps decoders for long
 	}
-	return nil
+	return err
 }
-
-// Pending implements harness.Decoder.
-func (d *decoder) Pending() bool { return false }
-
-// Flush implements harness.Decoder.
-func (d *decoder) Flush(*harness.Out) {}
 
 // State implements harness.Decoder.
 func (d *decoder) State() ([]byte, error) { return json.Marshal(&d.state) }
 
-// begin readies the decoder at the start of a context.
-func (d *decoder) begin() {
+// open readies the decoder at the start of a context.
+func (d *decoder) open() {
 	if d.Chain != 0 {
 		return
 	}
-	id := d.meta.ID
+	id := d.Meta.ID
 	if id == "" {
 		id = d.env.Name()
 	}
 	d.Chain = plain.Hash("kimi", id)
 	d.Matching = !d.moved && d.captured().turns > 0
-	if d.meta.CWD == "" {
-		d.meta.CWD = d.workDir()
+	if d.Meta.CWD == "" {
+		d.Meta.CWD = d.workDir()
 	}
 	d.retitle()
 }
@@ -120,7 +99,7 @@ func (d *decoder) captured() *past {
 		return d.past
 	}
 	d.past = &past{order: map[string]int{}, said: map[uint64]bool{}}
-	turns, ok := d.env.Lookup(d.meta.ID)
+	turns, ok := d.env.Lookup(d.Meta.ID)
 	if !ok {
 		return d.past
 	}
@@ -166,19 +145,21 @@ func (d *decoder) workDir() string {
 func (d *decoder) retitle() {
 	for _, file := range []string{"state.json", "metadata.json"} {
 		if title := titleIn(d.env.Near(file)); title != "" {
-			d.meta.Title = title
+			d.Meta.Title = title
 			return
 		}
 	}
 }
 
 // take reads a record and returns its role if that is unknown.
-func (d *decoder) take(r *record) (unknown string) {
+func (d *decoder) take() (unknown string) {
+	d.open()
+	r := &d.rec
 	switch r.role {
 	case "_system_prompt", "_checkpoint":
 	case "_usage":
 		if r.tokens > 0 {
-			d.meta.Tokens.Context = r.tokens
+			d.Meta.Tokens.Context = r.tokens
 		}
 		d.retitle()
 	case "user":
@@ -206,7 +187,7 @@ func aside(text string) bool {
 func (d *decoder) user(r *record) {
 	text := said(r.parts, false)
 	if strings.HasPrefix(text, compacted) {
-		d.meta.Compactions++
+		d.Meta.Compactions++
 		d.emit(turn.Turn{Class: turn.Other, Text: text, Mark: markSummary})
 		d.Kept = preserved
 		return
@@ -235,15 +216,9 @@ func (d *decoder) answer(r *record) {
 	d.emit(turn.Turn{Class: turn.Thought, Text: said(r.parts, true)})
 	d.emit(turn.Turn{Class: turn.Agent, Text: said(r.parts, false)})
 	for _, c := range r.calls {
-		if c.name == "" {
-			c.name = "unknown"
-		}
-		text := "tool_call " + c.name
-		if c.args != "" {
-			text += " " + c.args
-		}
-		t := &turn.Tool{Phase: turn.Call, Name: c.name, CallID: c.id}
-		switch c.name {
+		name, text := plain.Call(c.name, c.args)
+		t := &turn.Tool{Phase: turn.Call, Name: name, CallID: c.id}
+		switch name {
 		case "Shell", "Bash", "CMD":
 			t.Command = c.command
 		case "WriteFile", "StrReplaceFile", "Write", "Edit":
@@ -256,10 +231,7 @@ func (d *decoder) answer(r *record) {
 // result takes the outcome of a call. What went wrong stands in front, in the
 // CLI's own words.
 func (d *decoder) result(r *record) {
-	text := said(r.parts, false)
-	if strings.TrimSpace(text) == "" {
-		text = plain.Empty
-	}
+	text := plain.FirstOf(said(r.parts, false), plain.Empty)
 	t := &turn.Tool{Phase: turn.Result, CallID: r.callID}
 	if note, ok := strings.CutPrefix(text, "<system>ERROR"); ok {
 		t.Error = true
@@ -311,7 +283,7 @@ func (d *decoder) emit(t turn.Turn) {
 	if d.moved && t.Mark == "" && d.captured().turns > 0 {
 		t.Mark = markRewound
 	}
-	d.turns = append(d.turns, t)
+	d.Add(t)
 }
 
 // match follows a context that is read again as far as it was captured, and
@@ -336,7 +308,7 @@ func (d *decoder) match(t turn.Turn) {
 	if after == 0 || t.Mark == markSummary {
 		return
 	}
-	d.turns = append(d.turns, turn.Turn{Class: turn.Other, ID: "rewound:" + t.ID, Text: fmt.Sprintf(text, after)})
+	d.Add(turn.Turn{Class: turn.Other, ID: "rewound:" + t.ID, Text: fmt.Sprintf(text, after)})
 }
 
 // said joins the text of parts, or of the thoughts among them.

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"handoffd/engine/harness"
+	"handoffd/engine/harness/journal"
 	"handoffd/engine/harness/plain"
 )
 
@@ -42,12 +43,7 @@ type call struct {
 
 // read reads a line from the start.
 func (r *record) read(v *harness.Value) {
-	*r = record{}
-	if v.Kind() != '{' {
-		v.Skip()
-		return
-	}
-	r.object = true
+	*r = record{object: v.Kind() == '{'}
 	v.Fields(func(field string) {
 		switch field {
 		case "role":
@@ -145,12 +141,7 @@ func readCall(v *harness.Value) (c call) {
 				case "name":
 					c.name = plain.Text(v.Text())
 				case "arguments":
-					if v.Kind() == '"' { // as the model wrote them
-						c.args = plain.Text(v.Text())
-					} else {
-						c.args = plain.Text(plain.Compact(v.Raw()))
-					}
-					c.command, c.edits = readArgs([]byte(c.args))
+					c.arguments(v)
 				}
 			})
 		}
@@ -158,26 +149,14 @@ func readCall(v *harness.Value) (c call) {
 	return c
 }
 
-// readArgs finds the command line and the file in a call's arguments.
-func readArgs(raw []byte) (command string, edits []string) {
-	var v harness.Value
-	_, err := v.Walk(raw, func(v *harness.Value) {
-		command, edits = "", nil
-		v.Fields(func(field string) {
-			switch field {
-			case "command":
-				command = plain.Text(v.Text())
-			case "path", "file_path":
-				if s := plain.Text(v.Text()); s != "" {
-					edits = []string{s}
-				}
-			}
-		})
-	})
-	if err != nil {
-		return "", nil
+// arguments reads those of a call: text, as the model wrote it, or an object.
+func (c *call) arguments(v *harness.Value) {
+	if v.Kind() == '"' {
+		c.args = plain.Text(v.Text())
+	} else {
+		c.args = plain.Text(plain.Compact(v.Raw()))
 	}
-	return command, edits
+	c.command, c.edits = journal.Targets([]byte(c.args), "path", "file_path")
 }
 
 // directories finds the path with the given hash in kimi.json, the CLI's list

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"handoffd/engine/harness"
+	"handoffd/engine/harness/journal"
 	"handoffd/engine/harness/plain"
-	"handoffd/engine/session"
 	"handoffd/engine/turn"
 )
 
@@ -40,12 +40,7 @@ type wireEvent struct {
 }
 
 func (r *wireRecord) read(v *harness.Value) {
-	*r = wireRecord{}
-	if v.Kind() != '{' {
-		v.Skip()
-		return
-	}
-	r.object = true
+	*r = wireRecord{object: v.Kind() == '{'}
 	v.Fields(func(field string) {
 		switch field {
 		case "type":
@@ -105,12 +100,7 @@ func (e *wireEvent) field(v *harness.Value, field string) {
 	case "toolCallId":
 		e.call.id = plain.Text(v.Text())
 	case "args":
-		if v.Kind() == '"' {
-			e.call.args = plain.Text(v.Text())
-		} else {
-			e.call.args = plain.Text(plain.Compact(v.Raw()))
-		}
-		e.call.command, e.call.edits = readArgs([]byte(e.call.args))
+		e.call.arguments(v)
 	case "result":
 		e.readResult(v)
 	case "usage":
@@ -156,8 +146,7 @@ func (e *wireEvent) readResult(v *harness.Value) {
 
 // wireState is what a wireDecoder keeps between passes.
 type wireState struct {
-	// TS is the time of the record before, for records without one.
-	TS string `json:"ts,omitempty"`
+	journal.Clock
 	// Prompts are the hashes of prompts that one record told and another
 	// will: that a turn begins, and that the context grows by a message.
 	Prompts []prompted `json:"prompts,omitempty"`
@@ -174,44 +163,21 @@ const maxPrompts = 16
 // wireDecoder reads one log.
 type wireDecoder struct {
 	wireState
+	journal.Page
 	env   harness.Env
-	value harness.Value
 	rec   wireRecord
-	turns []turn.Turn
-	meta  *session.Meta
 	about bool // the file of the session was read
-	mark  string
 }
 
 func newWireDecoder(saved []byte, env harness.Env) (*wireDecoder, error) {
 	d := &wireDecoder{env: env}
-	if len(saved) > 0 {
-		if err := json.Unmarshal(saved, &d.wireState); err != nil {
-			return nil, fmt.Errorf("kimi: %w", err)
-		}
-	}
-	return d, nil
+	return d, journal.Restore("kimi", saved, &d.wireState)
 }
 
 // Decode implements harness.Decoder.
 func (d *wireDecoder) Decode(unit []byte, _ harness.Position, out *harness.Out) error {
-	lenient, err := d.value.Object(unit, d.rec.read)
-	if err != nil {
-		return err
-	}
-	d.turns, d.meta = d.turns[:0], out.Meta
-	out.Unknown = d.take(&d.rec)
-	out.Turns = append(out.Turns, d.turns...)
-	out.Flagged = out.Flagged || lenient
-	d.meta = nil
-	return nil
+	return d.Read(unit, out, d.rec.read, d.take)
 }
-
-// Pending implements harness.Decoder.
-func (d *wireDecoder) Pending() bool { return false }
-
-// Flush implements harness.Decoder.
-func (d *wireDecoder) Flush(*harness.Out) {}
 
 // State implements harness.Decoder.
 func (d *wireDecoder) State() ([]byte, error) { return json.Marshal(&d.wireState) }
@@ -224,14 +190,15 @@ var quiet = map[string]bool{
 }
 
 // take reads a record and returns its type if that is unknown.
-func (d *wireDecoder) take(r *wireRecord) (unknown string) {
-	d.clock(r)
+func (d *wireDecoder) take() (unknown string) {
+	r := &d.rec
+	d.Mark = d.Tick(d.Meta, r.ts)
 	if !d.about {
 		d.about = true
 		d.session()
 	}
 	if r.model != "" {
-		d.meta.Model = r.model
+		d.Meta.Model = r.model
 	}
 	switch r.kind {
 	case "turn.prompt", "turn.steer":
@@ -247,7 +214,7 @@ func (d *wireDecoder) take(r *wireRecord) (unknown string) {
 	case "context.append_loop_event":
 		return d.did(&r.event)
 	case "context.apply_compaction":
-		d.meta.Compactions++
+		d.Meta.Compactions++
 		if strings.TrimSpace(r.summary) == "" {
 			r.summary = "(context compacted)"
 		}
@@ -270,31 +237,13 @@ func (d *wireDecoder) take(r *wireRecord) (unknown string) {
 	return ""
 }
 
-// clock sets the time of the record's turns.
-func (d *wireDecoder) clock(r *wireRecord) {
-	d.mark = ""
-	if r.ts == "" {
-		if d.TS != "" {
-			d.mark = "approximate-time"
-		}
-		return
-	}
-	d.TS = plain.Text(r.ts)
-	if d.meta.FirstTS == "" {
-		d.meta.FirstTS = d.TS
-	}
-	if plain.Later(d.meta.LastTS, d.TS) {
-		d.meta.LastTS = d.TS
-	}
-}
-
 // session takes what state.json, in the directory of the session, says of it.
 func (d *wireDecoder) session() {
 	raw := d.env.Near("../../state.json")
 	if title := titleIn(raw); title != "" {
-		d.meta.Title = title
+		d.Meta.Title = title
 	}
-	if d.meta.CWD != "" {
+	if d.Meta.CWD != "" {
 		return
 	}
 	dir := ""
@@ -308,7 +257,7 @@ func (d *wireDecoder) session() {
 		})
 	})
 	if err == nil {
-		d.meta.CWD = dir
+		d.Meta.CWD = dir
 	}
 }
 
@@ -358,12 +307,10 @@ func (d *wireDecoder) did(e *wireEvent) (unknown string) {
 		}
 		d.emit(turn.Turn{Class: turn.ToolUse, Text: strings.TrimSpace("tool_call " + e.call.name + " " + e.call.args), Tool: t})
 	case "tool.result":
-		if strings.TrimSpace(e.result.text) == "" {
-			e.result.text = plain.Empty
-		}
-		d.emit(turn.Turn{Class: turn.ToolUse, Text: e.result.text, Tool: &turn.Tool{Phase: turn.Result, CallID: e.call.id, Error: e.failed}})
+		text := plain.FirstOf(e.result.text, plain.Empty)
+		d.emit(turn.Turn{Class: turn.ToolUse, Text: text, Tool: &turn.Tool{Phase: turn.Result, CallID: e.call.id, Error: e.failed}})
 	case "step.begin", "step.end":
-		if u, t := e.usage, &d.meta.Tokens; u.known {
+		if u, t := e.usage, &d.Meta.Tokens; u.known {
 			t.Input += u.input
 			t.Output += u.output
 			t.CacheRead += u.cached
@@ -386,7 +333,7 @@ func (d *wireDecoder) emit(t turn.Turn) {
 		t.ID = string(t.Tool.Phase) + ":" + plain.Clip(t.Tool.CallID, 256)
 	}
 	if t.Mark == "" {
-		t.Mark = d.mark
+		t.Mark = d.Mark
 	}
-	d.turns = append(d.turns, t)
+	d.Add(t)
 }

@@ -83,26 +83,9 @@ func (x *document) Decode(unit []byte, _ harness.Position, out *harness.Out) err
 			case "conversation_id":
 				head.id = v.Text()
 			case "model_info":
-				v.Fields(func(name string) {
-					switch name {
-					case "model_id":
-						head.model = v.Text()
-					case "model_name":
-						head.modelN = v.Text()
-					case "context_window_tokens":
-						head.window, _ = v.Int()
-					}
-				})
+				head.readModel(v)
 			case "latest_summary":
-				if v.Kind() == '"' {
-					head.summary = v.Text()
-					return
-				}
-				v.Items(func() {
-					if v.Kind() == '"' && head.summary == "" {
-						head.summary = v.Text()
-					}
-				})
+				head.readSummary(v)
 			case "history":
 				v.Items(func() {
 					var r row
@@ -127,7 +110,7 @@ func (x *document) Decode(unit []byte, _ harness.Position, out *harness.Out) err
 	d.Deliver(out)
 	for _, r := range entries {
 		d.row = r
-		d.take(out.Meta)
+		d.told(out.Meta)
 		d.Deliver(out)
 	}
 	distinguish(out, from)

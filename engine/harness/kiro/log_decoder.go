@@ -2,82 +2,53 @@ package kiro
 
 import (
 	"encoding/json"
-	"fmt"
-	"strconv"
 	"strings"
 
 	"handoffd/engine/harness"
+	"handoffd/engine/harness/journal"
 	"handoffd/engine/harness/ledger"
 	"handoffd/engine/harness/plain"
 	"handoffd/engine/session"
 	"handoffd/engine/turn"
 )
 
-// logState is what a decoder keeps between passes. Every line is decided when it
-// is read.
-type logState struct {
-	// TS is the time of the newest prompt: what follows it has none.
-	TS string `json:"ts,omitempty"`
-}
-
-// logDecoder reads one log.
+// logDecoder reads one log. All it keeps between passes is the time of the
+// newest prompt: what follows it has none.
 type logDecoder struct {
-	logState
-	env   harness.Env
-	value harness.Value
-	rec   message
-	turns []turn.Turn
-	part  int
-	mark  string
+	journal.Clock
+	journal.Page
+	env harness.Env
+	rec message
 }
 
 func newLogDecoder(saved []byte, env harness.Env) (*logDecoder, error) {
 	d := &logDecoder{env: env}
-	if len(saved) > 0 {
-		if err := json.Unmarshal(saved, &d.logState); err != nil {
-			return nil, fmt.Errorf("kiro: %w", err)
-		}
-	}
-	return d, nil
+	return d, journal.Restore("kiro", saved, &d.Clock)
 }
 
 // Decode implements harness.Decoder.
 func (d *logDecoder) Decode(unit []byte, _ harness.Position, out *harness.Out) error {
-	lenient, err := d.value.Object(unit, d.rec.read)
-	if err != nil {
-		return err
-	}
-	d.turns, d.part = d.turns[:0], 0
-	out.Unknown = d.take(out.Meta)
-	out.Turns = append(out.Turns, d.turns...)
-	out.Flagged = out.Flagged || lenient
-	return nil
+	return d.Read(unit, out, d.rec.read, d.take)
 }
 
-// Pending implements harness.Decoder.
-func (d *logDecoder) Pending() bool { return false }
-
-// Flush implements harness.Decoder.
-func (d *logDecoder) Flush(*harness.Out) {}
-
 // State implements harness.Decoder.
-func (d *logDecoder) State() ([]byte, error) { return json.Marshal(&d.logState) }
+func (d *logDecoder) State() ([]byte, error) { return json.Marshal(&d.Clock) }
 
 // take reads a record and returns its kind if that is unknown.
-func (d *logDecoder) take(m *session.Meta) (unknown string) {
-	r := &d.rec
+func (d *logDecoder) take() (unknown string) {
+	r, m := &d.rec, d.Meta
 	switch {
 	case r.kind == "":
 		return "(none)"
 	case !kinds[r.kind]:
 		return plain.Clip(plain.Text(r.kind), 64)
 	}
-	d.mark = ""
+	d.Mark = ""
 	if r.ts != "" {
 		d.TS = r.ts
 		ledger.Clock(m, r.ts)
 	} else if d.TS != "" {
-		d.mark = "approximate-time"
+		d.Mark = journal.Approximate
 	}
 	d.settle(m)
 	switch r.kind {
@@ -143,9 +114,7 @@ func (d *logDecoder) piece(p piece) {
 		t.Tool = call(plain.Text(name), plain.Text(p.id), p.args)
 	case p.kind == "toolResult":
 		t.Class = turn.ToolUse
-		if strings.TrimSpace(t.Text) == "" {
-			t.Text = plain.Empty
-		}
+		t.Text = plain.FirstOf(t.Text, plain.Empty)
 		t.Tool = &turn.Tool{Phase: turn.Result, CallID: plain.Text(p.id), Error: p.failed, Exit: p.exit}
 	case p.kind == "thinking":
 		t.Class = turn.Thought
@@ -164,29 +133,12 @@ func (d *logDecoder) piece(p piece) {
 // call says of a tool's call what command it runs and which file it changes.
 func call(name, id, args string) *turn.Tool {
 	t := &turn.Tool{Phase: turn.Call, Name: name, CallID: id}
-	var command, file string
-	var v harness.Value
-	_, err := v.Walk([]byte(args), func(v *harness.Value) {
-		command, file = "", ""
-		v.Fields(func(name string) {
-			switch name {
-			case "command":
-				command = plain.Text(v.Text())
-			case "path", "file_path":
-				file = plain.Text(v.Text())
-			}
-		})
-	})
-	if err != nil {
-		return t
-	}
+	command, edits := journal.Targets([]byte(args), "path", "file_path")
 	switch name {
 	case "execute_bash", "execute_cmd", "shell":
 		t.Command = command
 	case "fs_write", "write":
-		if file != "" {
-			t.Edits = []string{file}
-		}
+		t.Edits = edits
 	}
 	return t
 }
@@ -196,12 +148,6 @@ func (d *logDecoder) emit(t turn.Turn) {
 	if t.Text = plain.Text(t.Text); strings.TrimSpace(t.Text) == "" {
 		return
 	}
-	t.TS, t.ID = d.TS, plain.Clip(plain.Text(d.rec.id), 128)
-	if d.part++; d.part > 1 && t.ID != "" {
-		t.ID += "#" + strconv.Itoa(d.part)
-	}
-	if t.Mark == "" {
-		t.Mark = d.mark
-	}
-	d.turns = append(d.turns, t)
+	d.Sign(&t, d.TS, d.rec.id)
+	d.Add(t)
 }

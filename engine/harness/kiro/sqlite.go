@@ -15,12 +15,11 @@ import (
 	"handoffd/engine/fault"
 	"handoffd/engine/harness"
 	"handoffd/engine/harness/ledger"
-	"handoffd/engine/session"
 	"handoffd/engine/sqlite"
 )
 
 // Database is data.sqlite3.
-type Database struct{}
+type Database struct{ ledger.Rows }
 
 var _ harness.Bundle = Database{}
 
@@ -35,22 +34,6 @@ var sessions = ledger.Store{
 // Traits implements harness.Format.
 func (Database) Traits() harness.Traits {
 	return harness.Traits{Key: "kiro-db", Harness: "kiro", Container: harness.Rows, Identity: harness.ByID}
-}
-
-// Recognize implements harness.Format: lines are made by Export alone.
-func (Database) Recognize([]byte) harness.Confidence { return harness.No }
-
-// Record implements harness.Format.
-func (Database) Record([]byte) bool { return false }
-
-// Place implements harness.Format.
-func (Database) Place(string) bool { return false }
-
-// About implements harness.Format.
-func (Database) About(p string, m *session.Meta) {
-	if _, id, ok := harness.Split(p); ok {
-		m.ID = id
-	}
 }
 
 // Decoder implements harness.Format.
@@ -76,9 +59,6 @@ const databaseName = "data.sqlite3"
 // Holds implements harness.Bundle.
 func (Database) Holds(p string) bool { return filepath.Base(p) == databaseName }
 
-// Single implements harness.Bundle.
-func (Database) Single() bool { return false }
-
 // List implements harness.Bundle.
 func (Database) List(path string, before *harness.Listing) (*harness.Listing, error) {
 	return sessions.List(path, before)
@@ -86,9 +66,6 @@ func (Database) List(path string, before *harness.Listing) (*harness.Listing, er
 
 // Key implements harness.Bundle.
 func (Database) Key(path, id string) (string, bool, error) { return sessions.Key(path, id) }
-
-// Glance implements harness.Bundle.
-func (Database) Glance(path string) string { return ledger.Glance(path) }
 
 // Owner implements harness.Bundle.
 func (d Database) Owner(path string) (string, bool) {
@@ -99,16 +76,9 @@ func (d Database) Owner(path string) (string, bool) {
 // Export implements harness.Bundle: a line for the conversation and one for
 // each entry of its history.
 func (Database) Export(path, id string, w harness.Spool) error {
-	return sqlite.View(path, func(d *sqlite.DB) error {
-		if err := w.Reset(); err != nil {
-			return err
-		}
-		t, ok := d.Table(table)
-		if !ok {
-			return fault.New(fault.Unsupported, "no database of Kiro CLI: table %s is missing", table)
-		}
+	return sessions.Export(path, w, func(t []*sqlite.Table) error {
 		found := false
-		err := t.Where("conversation_id", id, []string{"key", "value", "created_at"}, func(r sqlite.Row) error {
+		err := t[0].Where("conversation_id", id, []string{"key", "value", "created_at"}, func(r sqlite.Row) error {
 			found = true
 			return exportRow(id, r[0], r[1].Bytes(), r[2], w)
 		})

@@ -16,7 +16,6 @@ import (
 // complete, so that nothing is held back.
 type rowDecoder struct {
 	ledger.Tape
-	value harness.Value
 	row   row
 	entry int
 	now   string
@@ -24,38 +23,26 @@ type rowDecoder struct {
 
 // Decode implements harness.Decoder.
 func (d *rowDecoder) Decode(unit []byte, _ harness.Position, out *harness.Out) error {
-	var kind string
-	lenient, err := d.value.Object(unit, func(v *harness.Value) {
-		kind, d.row = "", row{}
-		v.Fields(func(name string) {
-			kind = name
-			d.row.read(v)
-		})
-	})
-	if err != nil {
-		return err
-	}
-	if !d.row.object {
-		return &harness.Rejection{Reason: harness.ReasonNotObject}
-	}
+	return d.Read(unit, out, d.row.read, d.take)
+}
+
+// take adds a row to the session and returns its kind if that is unknown.
+func (d *rowDecoder) take(kind string, m *session.Meta) (unknown string) {
 	switch kind {
 	case "session":
 		if d.row.unreadable {
-			out.Unknown = "conversation without JSON"
+			unknown = "conversation without JSON"
 		}
-		d.session(out.Meta)
+		d.session(m)
 	case "entry":
 		if d.row.unreadable {
-			out.Unknown = "entry without JSON"
-		} else {
-			d.take(out.Meta)
+			return "entry without JSON"
 		}
+		d.told(m)
 	default:
-		out.Unknown = plain.Clip(plain.Text(kind), 64)
+		return plain.Clip(plain.Text(kind), 64)
 	}
-	out.Flagged = out.Flagged || lenient
-	d.Deliver(out)
-	return nil
+	return unknown
 }
 
 func (d *rowDecoder) session(m *session.Meta) {
@@ -86,9 +73,9 @@ func (d *rowDecoder) emit(id string, t turn.Turn) {
 	d.Add(t)
 }
 
-// take adds the turns of an entry: what the user said, or the results of tools
+// told adds the turns of an entry: what the user said, or the results of tools
 // that went to the model in the user's place, and the answer.
-func (d *rowDecoder) take(m *session.Meta) {
+func (d *rowDecoder) told(m *session.Meta) {
 	r := &d.row
 	d.entry++
 	if at, err := time.Parse(time.RFC3339Nano, r.at); err == nil {
@@ -106,10 +93,7 @@ func (d *rowDecoder) take(m *session.Meta) {
 		name = d.now + "/" + strconv.FormatUint(plain.Hash(r.prompt, r.reply), 16)
 	}
 	for _, result := range r.results {
-		text := result.text
-		if strings.TrimSpace(text) == "" {
-			text = plain.Empty
-		}
+		text := plain.FirstOf(result.text, plain.Empty)
 		d.emit("result:"+result.id, turn.Turn{Class: turn.ToolUse, Text: text, Tool: &turn.Tool{
 			Phase: turn.Result, CallID: plain.Text(result.id), Exit: result.exit,
 			Error: result.failed || result.exit != nil && *result.exit != 0,

@@ -10,7 +10,7 @@ import (
 
 // row is the line of a conversation, or of an entry of its history.
 type row struct {
-	object, unreadable     bool
+	unreadable             bool
 	id, cwd, model, modelN string
 	summary                string
 	created, window        int64
@@ -31,7 +31,7 @@ type rowResult struct {
 }
 
 func (r *row) read(v *harness.Value) {
-	*r = row{object: v.Kind() == '{'}
+	*r = row{}
 	v.Fields(func(name string) {
 		switch name {
 		case ledger.Unreadable:
@@ -43,28 +43,37 @@ func (r *row) read(v *harness.Value) {
 		case "created_at":
 			r.created, _ = v.Int()
 		case "model_info":
-			v.Fields(func(name string) {
-				switch name {
-				case "model_id":
-					r.model = v.Text()
-				case "model_name":
-					r.modelN = v.Text()
-				case "context_window_tokens":
-					r.window, _ = v.Int()
-				}
-			})
+			r.readModel(v)
 		case "latest_summary":
-			if v.Kind() == '"' {
-				r.summary = v.Text()
-				return
-			}
-			v.Items(func() {
-				if v.Kind() == '"' && r.summary == "" {
-					r.summary = v.Text()
-				}
-			})
+			r.readSummary(v)
 		case "data":
 			r.entry(v)
+		}
+	})
+}
+
+func (r *row) readModel(v *harness.Value) {
+	v.Fields(func(name string) {
+		switch name {
+		case "model_id":
+			r.model = v.Text()
+		case "model_name":
+			r.modelN = v.Text()
+		case "context_window_tokens":
+			r.window, _ = v.Int()
+		}
+	})
+}
+
+// readSummary reads a text, or a list that begins with one.
+func (r *row) readSummary(v *harness.Value) {
+	if v.Kind() == '"' {
+		r.summary = v.Text()
+		return
+	}
+	v.Items(func() {
+		if v.Kind() == '"' && r.summary == "" {
+			r.summary = v.Text()
 		}
 	})
 }
@@ -157,10 +166,7 @@ func exitIn(raw []byte) (exit *int) {
 		exit = nil
 		v.Fields(func(name string) {
 			if name == "exit_status" {
-				if n, ok := v.Int(); ok && int64(int(n)) == n {
-					status := int(n)
-					exit = &status
-				}
+				ledger.Exit(v, &exit)
 			}
 		})
 	})

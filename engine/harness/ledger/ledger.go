@@ -1,7 +1,9 @@
 // Package ledger finds out which sessions in a SQLite database of a harness
 // changed: a change key for each, over its own row and those of its children.
-// What a harness calls its tables, each format says; the package never reads
-// what a session says, nor a table that it was not told of.
+// It also has what the formats of such databases share in exporting a session
+// and in reading the export. What a harness calls its tables, and what their
+// rows say, each format knows; the package never opens a table that it was not
+// told of.
 //
 // Rows are updated in place, so a key is made of every child: how many there
 // are, their newest time, and a sum over the number, the time and the length of

@@ -13,9 +13,35 @@ import (
 // being written change in place; what stands after the first of them is held
 // back, so that the end of the session is told as it is now and decided later.
 type Tape struct {
+	value harness.Value
 	ready []turn.Turn
 	held  []turn.Turn
 	hold  bool
+}
+
+// Read decodes a line of an export: read reads its record, from the start each
+// time it is called, and take adds it to the session and returns its kind if
+// that is unknown. The error is that of harness.Value.Object, or a
+// *harness.Rejection when the record is no object.
+func (t *Tape) Read(unit []byte, out *harness.Out, read func(*harness.Value), take func(kind string, m *session.Meta) (unknown string)) error {
+	kind, object := "", false
+	lenient, err := t.value.Object(unit, func(v *harness.Value) {
+		kind, object = "", false
+		v.Fields(func(name string) {
+			kind, object = name, v.Kind() == '{'
+			read(v)
+		})
+	})
+	if err != nil {
+		return err
+	}
+	if !object {
+		return &harness.Rejection{Reason: harness.ReasonNotObject}
+	}
+	out.Unknown = take(kind, out.Meta)
+	out.Flagged = out.Flagged || lenient
+	t.Deliver(out)
+	return nil
 }
 
 // Add appends a turn.
@@ -53,6 +79,14 @@ func (t *Tape) Flush(out *harness.Out) {
 
 // State implements harness.Decoder: rows are always read from their start.
 func (t *Tape) State() ([]byte, error) { return []byte("null"), nil }
+
+// Exit reads an exit code into to; it leaves to alone when there is none.
+func Exit(v *harness.Value, to **int) {
+	if n, ok := v.Int(); ok && int64(int(n)) == n {
+		exit := int(n)
+		*to = &exit
+	}
+}
 
 // The years that a time of a session can be in.
 var (

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"handoffd/engine/fault"
 	"handoffd/engine/harness"
 	"handoffd/engine/harness/ledger"
 	"handoffd/engine/sqlite"
@@ -30,9 +29,6 @@ func (Database) List(path string, before *harness.Listing) (*harness.Listing, er
 // Key implements harness.Bundle.
 func (Database) Key(path, id string) (string, bool, error) { return sessions.Key(path, id) }
 
-// Glance implements harness.Bundle.
-func (Database) Glance(path string) string { return ledger.Glance(path) }
-
 // Owner implements harness.Bundle.
 func (d Database) Owner(path string) (string, bool) {
 	db := ledger.Owner(path)
@@ -41,17 +37,8 @@ func (d Database) Owner(path string) (string, bool) {
 
 // Export implements harness.Bundle.
 func (Database) Export(path, id string, w harness.Spool) error {
-	return sqlite.View(path, func(d *sqlite.DB) error {
-		if err := w.Reset(); err != nil {
-			return err
-		}
-		e := exporter{w: w}
-		for i, t := range []**sqlite.Table{&e.session, &e.message, &e.part} {
-			var ok bool
-			if *t, ok = d.Table(sessions.Tables[i].Name); !ok {
-				return fault.New(fault.Unsupported, "no database of OpenCode: table %s is missing", sessions.Tables[i].Name)
-			}
-		}
+	return sessions.Export(path, w, func(t []*sqlite.Table) error {
+		e := exporter{w: w, session: t[0], message: t[1], part: t[2]}
 		return e.export(id)
 	})
 }
@@ -88,7 +75,7 @@ func (e *exporter) export(id string) error {
 		return err
 	}
 	if !found {
-		return fault.New(fault.SourceMissing, "no session %s in the database", id)
+		return ledger.Missing(id)
 	}
 	messages, err := list(e.message, "session_id", id)
 	if err != nil {

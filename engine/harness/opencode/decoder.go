@@ -19,7 +19,6 @@ const (
 // decoder reads the lines of an export.
 type decoder struct {
 	ledger.Tape
-	value  harness.Value
 	rec    record
 	talk   talk
 	revert struct{ message, part string }
@@ -34,40 +33,24 @@ type talk struct {
 
 // Decode implements harness.Decoder.
 func (d *decoder) Decode(unit []byte, _ harness.Position, out *harness.Out) error {
-	var kind string
-	lenient, err := d.value.Object(unit, func(v *harness.Value) {
-		kind, d.rec = "", record{}
-		v.Fields(func(name string) {
-			kind = name
-			d.rec.read(v)
-		})
-	})
-	if err != nil {
-		return err
-	}
-	if !d.rec.object {
-		return &harness.Rejection{Reason: harness.ReasonNotObject}
-	}
-	d.take(kind, out)
-	out.Flagged = out.Flagged || lenient
-	d.Deliver(out)
-	return nil
+	return d.Read(unit, out, d.rec.read, d.take)
 }
 
-// take adds a record to the session.
-func (d *decoder) take(kind string, out *harness.Out) {
+// take adds a record to the session and returns its kind if that is unknown.
+func (d *decoder) take(kind string, m *session.Meta) (unknown string) {
 	switch {
 	case d.rec.unreadable:
-		out.Unknown = kind + " without JSON"
+		return kind + " without JSON"
 	case kind == "session":
-		d.session(out.Meta)
+		d.session(m)
 	case kind == "message":
-		d.message(out.Meta)
+		d.message(m)
 	case kind == "part":
-		out.Unknown = d.part(out.Meta)
+		return d.part(m)
 	default:
-		out.Unknown = plain.Clip(plain.Text(kind), 64)
+		return plain.Clip(plain.Text(kind), 64)
 	}
+	return ""
 }
 
 func (d *decoder) session(m *session.Meta) {
@@ -201,17 +184,10 @@ func attached(r *record) string {
 // tool adds the turns of a tool: the call, and the result when there is one.
 func (d *decoder) tool() {
 	r := &d.rec
-	name := plain.Text(r.tool)
-	if name == "" {
-		name = "unknown"
-	}
+	name, text := plain.Call(plain.Text(r.tool), r.input)
 	done := r.status == "completed" || r.status == "error"
 	if d.talk.open && !done && r.status != "running" {
 		d.Hold() // its input is still being written
-	}
-	text := "tool_call " + name
-	if r.input != "" {
-		text += " " + r.input
 	}
 	call := &turn.Tool{Phase: turn.Call, Name: name, CallID: plain.Text(r.call)}
 	switch name {
@@ -237,8 +213,6 @@ func (d *decoder) tool() {
 	if r.status == "error" && r.err != "" {
 		text = r.err
 	}
-	if text = plain.Text(text); strings.TrimSpace(text) == "" {
-		text = plain.Empty
-	}
+	text = plain.FirstOf(plain.Text(text), plain.Empty)
 	d.emit(turn.Turn{Class: turn.ToolUse, Text: text, ID: r.id + "#result", TS: ledger.Stamp(r.ended), Tool: result})
 }

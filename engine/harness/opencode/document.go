@@ -75,17 +75,18 @@ func (x *document) Decode(unit []byte, _ harness.Position, out *harness.Out) err
 		return &harness.Rejection{Reason: harness.ReasonNotObject}
 	}
 	var d decoder
-	d.rec = info
-	d.take("session", out)
+	add := func(kind string, r *record) {
+		d.rec = *r
+		if unknown := d.take(kind, out.Meta); unknown != "" {
+			out.Unknown = unknown
+		}
+	}
+	add("session", &info)
 	for i := range messages {
-		d.rec = messages[i].info
-		d.take("message", out)
-		for _, p := range messages[i].parts {
-			d.rec = p
-			unknown := out.Unknown
-			if d.take("part", out); out.Unknown == "" {
-				out.Unknown = unknown
-			}
+		m := &messages[i]
+		add("message", &m.info)
+		for j := range m.parts {
+			add("part", &m.parts[j])
 		}
 	}
 	// A file that somebody made does not change while it is read.

@@ -25,11 +25,11 @@ import (
 )
 
 // Database is the SQLite database.
-type Database struct{}
+type Database struct{ ledger.Rows }
 
 // Tree is the tree of JSON files: storage/session/<project>/<session>.json
 // with storage/message/<session>/ and storage/part/<message>/.
-type Tree struct{}
+type Tree struct{ ledger.Rows }
 
 // Export is what `opencode export` prints.
 type Export struct{}
@@ -57,36 +57,11 @@ func (Export) Traits() harness.Traits {
 	return harness.Traits{Key: "opencode-json", Harness: name, Container: harness.Document, Identity: harness.ByID}
 }
 
-// Recognize implements harness.Format: lines are made by Export alone.
-func (Database) Recognize([]byte) harness.Confidence { return harness.No }
-
-// Recognize implements harness.Format.
-func (Tree) Recognize([]byte) harness.Confidence { return harness.No }
-
-// Record implements harness.Format.
-func (Database) Record([]byte) bool { return false }
-
-// Record implements harness.Format.
-func (Tree) Record([]byte) bool { return false }
-
 // Record implements harness.Format.
 func (Export) Record([]byte) bool { return false }
 
-// Place implements harness.Format: no file of lines is OpenCode's.
-func (Database) Place(string) bool { return false }
-
-// Place implements harness.Format.
-func (Tree) Place(string) bool { return false }
-
 // Place implements harness.Format.
 func (Export) Place(string) bool { return false }
-
-// About implements harness.Format.
-func (Database) About(p string, m *session.Meta) {
-	if _, id, ok := harness.Split(p); ok {
-		m.ID = id
-	}
-}
 
 // About implements harness.Format.
 func (Tree) About(p string, m *session.Meta) { m.ID = stem(p) }
@@ -168,9 +143,6 @@ func (Tree) Holds(p string) bool {
 	info, err := os.Stat(filepath.Join(filepath.Dir(dir), "message"))
 	return err == nil && info.IsDir()
 }
-
-// Single implements harness.Bundle.
-func (Database) Single() bool { return false }
 
 // Single implements harness.Bundle.
 func (Tree) Single() bool { return true }

@@ -9,7 +9,6 @@ import (
 // record is a session, message or part, as far as it is used. The members of
 // all three have names of their own, but for a few that mean the same.
 type record struct {
-	object     bool
 	unreadable bool
 	id, kind   string
 	created    int64
@@ -38,13 +37,11 @@ func (r *record) read(v *harness.Value) {
 }
 
 func (r *record) fields(v *harness.Value) {
-	r.object = v.Kind() == '{'
 	v.Fields(func(name string) {
 		switch name {
 		case "data":
 			// A row keeps its record in a column of that name.
 			r.fields(v)
-			r.object = true
 		case ledger.Unreadable:
 			r.unreadable = true
 		case "id":
@@ -173,10 +170,7 @@ func (r *record) state(v *harness.Value) {
 		case "metadata":
 			v.Fields(func(name string) {
 				if name == "exit" {
-					if n, ok := v.Int(); ok && int64(int(n)) == n {
-						exit := int(n)
-						r.exit = &exit
-					}
+					ledger.Exit(v, &r.exit)
 				}
 			})
 		}

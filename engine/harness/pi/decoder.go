@@ -3,20 +3,18 @@ package pi
 import (
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"handoffd/engine/harness"
+	"handoffd/engine/harness/journal"
 	"handoffd/engine/harness/plain"
-	"handoffd/engine/session"
 	"handoffd/engine/turn"
 )
 
 // state is what a decoder keeps between passes. It holds no turns: every line
 // is decided when it is read.
 type state struct {
-	// TS is the time of the record before, for records without one.
-	TS string `json:"ts,omitempty"`
+	journal.Clock
 	// Headed says that the session's header was read.
 	Headed bool `json:"headed,omitempty"`
 	// Origin is the session that this one continues, while all turns so far
@@ -42,61 +40,42 @@ const maxBranch = 1024
 // decoder reads one session.
 type decoder struct {
 	state
+	journal.Page
 	env    harness.Env
-	value  harness.Value
 	rec    record
 	copied map[uint64]bool // the origin's turns, once asked for
-	turns  []turn.Turn
-	meta   *session.Meta
-	part   int // of the record
 	now    string
-	mark   string
 }
 
-// The marks that this format gives.
-const (
-	markSummary     = "summary"
-	markApproximate = "approximate-time"
-)
+// markSummary is the mark of what stands for turns before it.
+const markSummary = "summary"
 
 func newDecoder(saved []byte, env harness.Env) (*decoder, error) {
 	d := &decoder{env: env}
-	if len(saved) > 0 {
-		if err := json.Unmarshal(saved, &d.state); err != nil {
-			return nil, fmt.Errorf("pi: %w", err)
-		}
-	}
-	return d, nil
+	return d, journal.Restore("pi", saved, &d.state)
 }
 
 // Decode implements harness.Decoder.
 func (d *decoder) Decode(unit []byte, _ harness.Position, out *harness.Out) error {
-	lenient, err := d.value.Object(unit, d.rec.read)
-	if err != nil {
-		return err
-	}
-	d.turns, d.meta, d.part = d.turns[:0], out.Meta, 0
-	d.clock(&d.rec)
-	d.parted(&d.rec)
-	before := len(d.turns)
-	out.Unknown = d.take(&d.rec)
-	d.grown(&d.rec, len(d.turns)-before)
-	out.Turns = append(out.Turns, d.turns...)
-	out.Flagged = out.Flagged || lenient
-	d.meta = nil
-	return nil
+	return d.Read(unit, out, d.rec.read, d.read)
 }
-
-// Pending implements harness.Decoder.
-func (d *decoder) Pending() bool { return false }
-
-// Flush implements harness.Decoder.
-func (d *decoder) Flush(*harness.Out) {}
 
 // State implements harness.Decoder.
 func (d *decoder) State() ([]byte, error) { return json.Marshal(&d.state) }
 
-// take reads a record and returns its type if that is unknown.
+// read takes a record to where it stands, and returns its type if that is
+// unknown.
+func (d *decoder) read() (unknown string) {
+	r := &d.rec
+	d.clock(r)
+	d.parted(r)
+	before := len(d.Turns)
+	unknown = d.take(r)
+	d.grown(r, len(d.Turns)-before)
+	return unknown
+}
+
+// take adds the turns of a record.
 func (d *decoder) take(r *record) (unknown string) {
 	switch r.kind {
 	case "session":
@@ -105,7 +84,7 @@ func (d *decoder) take(r *record) (unknown string) {
 		return d.message(r)
 	case "model_change":
 		if r.model != "" {
-			d.meta.Model = plain.Text(r.model)
+			d.Meta.Model = plain.Text(r.model)
 		}
 	case "compaction":
 		d.compacted(r, r.summary)
@@ -115,7 +94,7 @@ func (d *decoder) take(r *record) (unknown string) {
 		d.other(r, said(r.content), "")
 	case "session_info", "title":
 		if r.name != "" {
-			d.meta.Title = plain.Text(r.name)
+			d.Meta.Title = plain.Text(r.name)
 		}
 	case "thinking_level_change", "custom", "label":
 	case "":
@@ -129,19 +108,9 @@ func (d *decoder) take(r *record) (unknown string) {
 // clock sets the time of the record's turns. The header's may be later than
 // that of the entries, which a fork copies as they are.
 func (d *decoder) clock(r *record) {
-	d.now, d.mark = plain.Text(r.ts), ""
-	if d.now == "" {
-		if d.now = d.TS; d.now != "" {
-			d.mark = markApproximate
-		}
-		return
-	}
-	d.TS = d.now
-	if d.meta.FirstTS == "" || plain.Later(d.now, d.meta.FirstTS) {
-		d.meta.FirstTS = d.now
-	}
-	if plain.Later(d.meta.LastTS, d.now) {
-		d.meta.LastTS = d.now
+	d.Mark = d.Tick(d.Meta, r.ts)
+	if d.now = d.TS; d.now != "" && d.Mark == "" && plain.Later(d.now, d.Meta.FirstTS) {
+		d.Meta.FirstTS = d.now
 	}
 }
 
@@ -164,7 +133,7 @@ func (d *decoder) parted(r *record) {
 		turns += d.Branch[at].Turns
 		at--
 	}
-	from, left := "entry "+plain.Clip(plain.Text(r.parentID), 128), plain.Clip(plain.Text(d.Branch[n-1].ID), 128)
+	from, left := "entry "+journal.ID(r.parentID), journal.ID(d.Branch[n-1].ID)
 	text := fmt.Sprintf("[branch: starts at %s; the way to %s is left]", from, left)
 	switch {
 	case r.parentID == "":
@@ -176,15 +145,15 @@ func (d *decoder) parted(r *record) {
 	if at >= 0 && turns == 0 {
 		return // nothing that anybody said
 	}
-	t := turn.Turn{Class: turn.Other, TS: d.now, Mark: d.mark, Text: text}
-	if id := plain.Clip(plain.Text(r.id), 128); id != "" {
+	t := turn.Turn{Class: turn.Other, TS: d.now, Mark: d.Mark, Text: text}
+	if id := journal.ID(r.id); id != "" {
 		t.ID = id + "#branch"
 	}
 	if d.Origin != "" && d.inherited(t) {
-		d.meta.Inherited++
+		d.Meta.Inherited++
 		return
 	}
-	d.turns = append(d.turns, t)
+	d.Add(t)
 }
 
 // grown notes where the session stands. Files of version 1 have no ids and no
@@ -205,7 +174,7 @@ func (d *decoder) header(r *record) {
 		return
 	}
 	d.Headed = true
-	m := d.meta
+	m := d.Meta
 	if r.id != "" {
 		m.ID = plain.Text(r.id)
 	}
@@ -239,10 +208,7 @@ func (d *decoder) message(r *record) (unknown string) {
 	case "assistant":
 		d.answer(r)
 	case "toolResult":
-		text := said(m.parts)
-		if text == "" {
-			text = plain.Empty
-		}
+		text := plain.FirstOf(said(m.parts), plain.Empty)
 		d.emit(r, turn.Turn{Class: turn.ToolUse, Text: text, Tool: &turn.Tool{
 			Phase: turn.Result, Name: plain.Text(m.toolName), CallID: plain.Text(m.callID), Error: m.failed,
 		}})
@@ -285,12 +251,12 @@ func (d *decoder) answer(r *record) {
 		d.other(r, "["+m.stop+": "+m.fault+"]", "")
 	}
 	if m.model != "" {
-		d.meta.Model = plain.Text(m.model)
+		d.Meta.Model = plain.Text(m.model)
 	}
 	if !m.usage.known || d.Origin != "" {
 		return
 	}
-	u, t := m.usage, &d.meta.Tokens
+	u, t := m.usage, &d.Meta.Tokens
 	t.Input += u.input
 	t.Output += u.output
 	t.CacheRead += u.cached
@@ -305,14 +271,7 @@ func (d *decoder) answer(r *record) {
 
 // call takes the call of a tool.
 func (d *decoder) call(r *record, p part) {
-	name := plain.Text(p.name)
-	if name == "" {
-		name = "unknown"
-	}
-	text := "tool_call " + name
-	if p.args != "" {
-		text += " " + p.args
-	}
+	name, text := plain.Call(plain.Text(p.name), p.args)
 	t := &turn.Tool{Phase: turn.Call, Name: name, CallID: plain.Text(p.id)}
 	switch name {
 	case "bash", "shell":
@@ -328,9 +287,9 @@ func (d *decoder) compacted(r *record, text string) {
 	if strings.TrimSpace(text) == "" {
 		text = "(context compacted)"
 	}
-	before := len(d.turns)
+	before := len(d.Turns)
 	d.other(r, text, markSummary)
-	d.meta.Compactions += len(d.turns) - before
+	d.Meta.Compactions += len(d.Turns) - before
 }
 
 // other emits an OTHER turn.
@@ -343,18 +302,12 @@ func (d *decoder) other(r *record, text, mark string) {
 // emit hands a turn out, unless it copies one of the session that this one
 // continues. Of an entry's turns the first has its id.
 func (d *decoder) emit(r *record, t turn.Turn) {
-	t.TS, t.ID = d.now, plain.Clip(plain.Text(r.id), 128)
-	if d.part++; d.part > 1 && t.ID != "" {
-		t.ID += "#" + strconv.Itoa(d.part)
-	}
-	if t.Mark == "" {
-		t.Mark = d.mark
-	}
+	d.Sign(&t, d.now, r.id)
 	if d.Origin != "" && d.inherited(t) {
-		d.meta.Inherited++
+		d.Meta.Inherited++
 		return
 	}
-	d.turns = append(d.turns, t)
+	d.Add(t)
 }
 
 // inherited reports whether t copies a turn of the origin's. The first that

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"handoffd/engine/harness"
+	"handoffd/engine/harness/journal"
 	"handoffd/engine/harness/plain"
 )
 
@@ -70,12 +71,7 @@ type part struct {
 
 // read reads a line from the start.
 func (r *record) read(v *harness.Value) {
-	*r = record{}
-	if v.Kind() != '{' {
-		v.Skip()
-		return
-	}
-	r.object = true
+	*r = record{object: v.Kind() == '{'}
 	v.Fields(func(field string) {
 		switch field {
 		case "type":
@@ -198,7 +194,7 @@ func readParts(v *harness.Value) []part {
 			case "arguments":
 				raw := v.Raw()
 				p.args = plain.Compact(raw)
-				p.command, p.edits = readArgs(raw)
+				p.command, p.edits = journal.Targets(raw, "path", "file_path")
 			}
 		})
 		if p.kind == "image" {
@@ -207,28 +203,6 @@ func readParts(v *harness.Value) []part {
 		list = append(list, p)
 	})
 	return list
-}
-
-// readArgs finds the command line and the file in a call's arguments.
-func readArgs(raw []byte) (command string, edits []string) {
-	var v harness.Value
-	_, err := v.Walk(raw, func(v *harness.Value) {
-		command, edits = "", nil
-		v.Fields(func(field string) {
-			switch field {
-			case "command":
-				command = plain.Text(v.Text())
-			case "path", "file_path":
-				if s := plain.Text(v.Text()); s != "" {
-					edits = []string{s}
-				}
-			}
-		})
-	})
-	if err != nil {
-		return "", nil
-	}
-	return command, edits
 }
 
 // said joins the text of parts.

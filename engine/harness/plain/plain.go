@@ -1,7 +1,7 @@
 // Package plain holds what the JSON formats share when they turn the parts of
 // a record into the text of a turn: images that are taken out, times that are
-// compared, the hash that tells two texts apart. It is a leaf and pure; it
-// knows no format and reads no record.
+// compared, what a call says, the hash that tells two texts apart. It is a leaf
+// and pure; it knows no format and reads no record.
 package plain
 
 import (

@@ -7,16 +7,15 @@ import (
 	"strings"
 
 	"handoffd/engine/harness"
+	"handoffd/engine/harness/journal"
 	"handoffd/engine/harness/plain"
-	"handoffd/engine/session"
 	"handoffd/engine/turn"
 )
 
 // state is what a decoder keeps between passes. It holds no turns: every line
 // is decided when it is read.
 type state struct {
-	// TS is the time of the record before, for records without one.
-	TS string `json:"ts,omitempty"`
+	journal.Clock
 	// Last is the newest record, and Spoken the newest that is not the CLI's
 	// bookkeeping: one of them is the parent of what follows.
 	Last   string `json:"last,omitempty"`
@@ -29,57 +28,33 @@ type state struct {
 // decoder reads one session.
 type decoder struct {
 	state
-	value harness.Value
-	rec   record
-	turns []turn.Turn
-	meta  *session.Meta
-	part  int
-	mark  string
+	journal.Page
+	rec record
 }
 
 // The marks that this format gives.
 const (
-	markSummary     = "summary"
-	markApproximate = "approximate-time"
-	markQueued      = "queued"
+	markSummary = "summary"
+	markQueued  = "queued"
 )
 
 func newDecoder(saved []byte, _ harness.Env) (*decoder, error) {
 	d := &decoder{}
-	if len(saved) > 0 {
-		if err := json.Unmarshal(saved, &d.state); err != nil {
-			return nil, fmt.Errorf("qwen: %w", err)
-		}
-	}
-	return d, nil
+	return d, journal.Restore("qwen", saved, &d.state)
 }
 
 // Decode implements harness.Decoder.
 func (d *decoder) Decode(unit []byte, _ harness.Position, out *harness.Out) error {
-	lenient, err := d.value.Object(unit, d.rec.read)
-	if err != nil {
-		return err
-	}
-	d.turns, d.meta, d.part = d.turns[:0], out.Meta, 0
-	out.Unknown = d.take(&d.rec)
-	out.Turns = append(out.Turns, d.turns...)
-	out.Flagged = out.Flagged || lenient
-	d.meta = nil
-	return nil
+	return d.Read(unit, out, d.rec.read, d.take)
 }
-
-// Pending implements harness.Decoder.
-func (d *decoder) Pending() bool { return false }
-
-// Flush implements harness.Decoder.
-func (d *decoder) Flush(*harness.Out) {}
 
 // State implements harness.Decoder.
 func (d *decoder) State() ([]byte, error) { return json.Marshal(&d.state) }
 
 // take reads a record and returns its type if that is unknown.
-func (d *decoder) take(r *record) (unknown string) {
-	d.clock(r)
+func (d *decoder) take() (unknown string) {
+	r := &d.rec
+	d.Mark = d.Tick(d.Meta, r.ts)
 	d.about(r)
 	spoken := r.hasMessage && r.kind != "system"
 	if spoken {
@@ -99,7 +74,7 @@ func (d *decoder) take(r *record) (unknown string) {
 	default:
 		unknown = plain.Clip(plain.Text(r.kind), 64)
 	}
-	if id := d.id(r); id != "" {
+	if id := journal.ID(r.uuid); id != "" {
 		d.Last = id
 		if spoken {
 			d.Spoken = id
@@ -108,30 +83,9 @@ func (d *decoder) take(r *record) (unknown string) {
 	return unknown
 }
 
-func (d *decoder) id(r *record) string { return plain.Clip(plain.Text(r.uuid), 128) }
-
-// clock sets the time of the record's turns.
-func (d *decoder) clock(r *record) {
-	d.mark = ""
-	ts := plain.Text(r.ts)
-	if ts == "" {
-		if d.TS != "" {
-			d.mark = markApproximate
-		}
-		return
-	}
-	d.TS = ts
-	if d.meta.FirstTS == "" {
-		d.meta.FirstTS = ts
-	}
-	if plain.Later(d.meta.LastTS, ts) {
-		d.meta.LastTS = ts
-	}
-}
-
 // about takes what every record says of the session.
 func (d *decoder) about(r *record) {
-	m := d.meta
+	m := d.Meta
 	if m.ID == "" {
 		m.ID = plain.Text(r.session)
 	}
@@ -177,7 +131,7 @@ func (d *decoder) user(r *record) {
 	shown := r.payload.display
 	switch {
 	case class == turn.Other:
-		d.emit(r, turn.Turn{Class: class, Text: firstOf(text, shown)})
+		d.emit(r, turn.Turn{Class: class, Text: plain.FirstOf(text, shown)})
 	case strings.TrimSpace(shown) != "":
 		d.emit(r, turn.Turn{Class: class, Text: shown, Mark: mark})
 		rest := strings.TrimSpace(strings.Replace(text, shown, "", 1))
@@ -210,7 +164,7 @@ func (d *decoder) answer(r *record) {
 	}
 	d.results(r)
 	if r.usage.known {
-		u, t := r.usage, &d.meta.Tokens
+		u, t := r.usage, &d.Meta.Tokens
 		t.Input += max(0, u.prompt-u.cached)
 		t.CacheRead += u.cached
 		t.Output += u.output + u.thinks
@@ -219,16 +173,12 @@ func (d *decoder) answer(r *record) {
 		}
 	}
 	if r.window > 0 {
-		d.meta.Tokens.Window = r.window
+		d.Meta.Tokens.Window = r.window
 	}
 }
 
 func (d *decoder) call(r *record, p part) {
-	name := firstOf(p.name, "unknown")
-	text := "tool_call " + name
-	if p.args != "" {
-		text += " " + p.args
-	}
+	name, text := plain.Call(plain.FirstOf(p.name), p.args)
 	t := &turn.Tool{Phase: turn.Call, Name: name, CallID: p.id}
 	switch name {
 	case "run_shell_command":
@@ -259,7 +209,7 @@ func (d *decoder) results(r *record) {
 }
 
 func (d *decoder) result(r *record, p part, failed bool) {
-	text := firstOf(p.text, r.outcome.display, r.outcome.fault, plain.Empty)
+	text := plain.FirstOf(p.text, r.outcome.display, r.outcome.fault, plain.Empty)
 	t := &turn.Tool{Phase: turn.Result, Name: p.name, CallID: p.id, Error: p.failed || failed}
 	if p.name == "run_shell_command" {
 		t.Exit = exitIn(p.text)
@@ -283,8 +233,8 @@ func (d *decoder) system(r *record) (unknown string) {
 	p := &r.payload
 	switch r.subtype {
 	case "chat_compression":
-		d.meta.Compactions++
-		d.emit(r, turn.Turn{Class: turn.Other, Text: firstOf(p.summary, "(context compacted)"), Mark: markSummary})
+		d.Meta.Compactions++
+		d.emit(r, turn.Turn{Class: turn.Other, Text: plain.FirstOf(p.summary, "(context compacted)"), Mark: markSummary})
 	case "rewind":
 		d.rewound(r)
 	case "slash_command":
@@ -298,18 +248,18 @@ func (d *decoder) system(r *record) (unknown string) {
 			d.emit(r, turn.Turn{Class: turn.Other, Text: "[files read: " + strings.Join(p.files, ", ") + "]"})
 		}
 	case "notification", "cron", "background_task_completed", "realtime_message":
-		d.emit(r, turn.Turn{Class: turn.Other, Text: firstOf(said(r.parts, false), p.display)})
+		d.emit(r, turn.Turn{Class: turn.Other, Text: plain.FirstOf(said(r.parts, false), p.display)})
 	case "custom_title":
 		if p.title != "" {
-			d.meta.Title = plain.Clip(p.title, 512)
+			d.Meta.Title = plain.Clip(p.title, 512)
 		}
 	case "parent_session":
 		if p.parent != "" {
-			d.meta.Kind, d.meta.Parent = "subagent", p.parent
+			d.Meta.Kind, d.Meta.Parent = "subagent", p.parent
 		}
 	case "session_model":
 		if p.model != "" {
-			d.meta.Model = p.model
+			d.Meta.Model = p.model
 		}
 	default:
 		if !bookkeeping[r.subtype] {
@@ -322,7 +272,7 @@ func (d *decoder) system(r *record) (unknown string) {
 // rewound says what the user took back. The turns stay: this is an archive.
 func (d *decoder) rewound(r *record) {
 	text := "[rewound"
-	if parent := plain.Clip(plain.Text(r.parent), 128); parent != "" && parent != d.Last {
+	if parent := journal.ID(r.parent); parent != "" && parent != d.Last {
 		text += " to after record " + parent
 	}
 	if r.payload.hasRemoved {
@@ -336,15 +286,15 @@ func (d *decoder) rewound(r *record) {
 func (d *decoder) branch(r *record) {
 	told := d.Rewound
 	d.Rewound = false
-	parent := plain.Clip(plain.Text(r.parent), 128)
+	parent := journal.ID(r.parent)
 	if told || parent == "" || d.Spoken == "" || parent == d.Last || parent == d.Spoken || r.sidechain {
 		return
 	}
-	t := turn.Turn{Class: turn.Other, TS: d.TS, Mark: d.mark, Text: "[branch: continues from record " + parent + ", not from " + d.Spoken + "]"}
-	if id := d.id(r); id != "" {
+	t := turn.Turn{Class: turn.Other, TS: d.TS, Mark: d.Mark, Text: "[branch: continues from record " + parent + ", not from " + d.Spoken + "]"}
+	if id := journal.ID(r.uuid); id != "" {
 		t.ID = id + "#branch"
 	}
-	d.turns = append(d.turns, t)
+	d.Add(t)
 }
 
 // emit hands a turn out. Of a record's turns the first has its id.
@@ -352,17 +302,11 @@ func (d *decoder) emit(r *record, t turn.Turn) {
 	if strings.TrimSpace(t.Text) == "" {
 		return
 	}
-	t.TS, t.ID = d.TS, d.id(r)
-	if d.part++; d.part > 1 && t.ID != "" {
-		t.ID += "#" + strconv.Itoa(d.part)
+	d.Sign(&t, d.TS, r.uuid)
+	if r.sidechain && d.Meta.Kind != "subagent" {
+		t.Agent = journal.ID(r.agent)
 	}
-	if r.sidechain && d.meta.Kind != "subagent" {
-		t.Agent = plain.Clip(plain.Text(r.agent), 128)
-	}
-	if t.Mark == "" {
-		t.Mark = d.mark
-	}
-	d.turns = append(d.turns, t)
+	d.Add(t)
 }
 
 // said joins the text of parts, or of the thoughts among them.
@@ -374,15 +318,6 @@ func said(parts []part, thoughts bool) string {
 		}
 	}
 	return strings.Join(texts, "\n")
-}
-
-func firstOf(list ...string) string {
-	for _, s := range list {
-		if strings.TrimSpace(s) != "" {
-			return s
-		}
-	}
-	return ""
 }
 
 // exitIn finds the line that the shell tool puts behind what a command wrote.

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"handoffd/engine/harness"
+	"handoffd/engine/harness/journal"
 	"handoffd/engine/harness/plain"
 )
 
@@ -70,12 +71,7 @@ type payload struct {
 
 // read reads a line from the start.
 func (r *record) read(v *harness.Value) {
-	*r = record{}
-	if v.Kind() != '{' {
-		v.Skip()
-		return
-	}
-	r.object = true
+	*r = record{object: v.Kind() == '{'}
 	v.Fields(func(field string) {
 		switch field {
 		case "uuid":
@@ -183,7 +179,7 @@ func (p *part) function(v *harness.Value, field string) {
 	case "args":
 		raw := v.Raw()
 		p.args = plain.Text(plain.Compact(raw))
-		p.command, p.edits = readArgs(raw)
+		p.command, p.edits = journal.Targets(raw, "file_path", "absolute_path", "path")
 	case "response":
 		p.readResponse(v)
 	}
@@ -207,28 +203,6 @@ func (p *part) readResponse(v *harness.Value) {
 			}
 		})
 	})
-}
-
-// readArgs finds the command line and the file in a call's arguments.
-func readArgs(raw []byte) (command string, edits []string) {
-	var v harness.Value
-	_, err := v.Walk(raw, func(v *harness.Value) {
-		command, edits = "", nil
-		v.Fields(func(field string) {
-			switch field {
-			case "command":
-				command = plain.Text(v.Text())
-			case "file_path", "absolute_path", "path":
-				if s := plain.Text(v.Text()); s != "" {
-					edits = []string{s}
-				}
-			}
-		})
-	})
-	if err != nil {
-		return "", nil
-	}
-	return command, edits
 }
 
 func (u *usage) read(v *harness.Value) {
