@@ -36,6 +36,8 @@ const (
 	CorruptCheckpoint
 	Missing
 	GateRejected
+	Operational
+	Refused
 )
 
 // Row describes one kind for help texts, problem documents and exit codes.
@@ -55,9 +57,11 @@ var Table = []Row{
 	{Unreachable, "unreachable", 1, 502, "nobody answers on the named socket"},
 	{GateRejected, "gate-rejected", 1, 422, "the handoff is not complete enough to hand on"},
 	{Degraded, "degraded", 1, 503, "the daemon is degraded"},
+	{Operational, "operational", 1, 422, "could not be done as asked, or was not asked for as it must be"},
 	{Usage, "usage", 2, 400, "usage error"},
 	{Config, "config", 2, 400, "invalid configuration"},
 	{SourceMissing, "source-missing", 2, 404, "no source, or the source is missing"},
+	{Refused, "refused", 2, 403, "refused, and nothing was changed"},
 	{Locked, "locked", 3, 423, "held by another process"},
 	{Ambiguous, "ambiguous", 3, 300, "more than one session matches"},
 	{NoDaemon, "no-daemon", 3, 503, "no daemon is running"},

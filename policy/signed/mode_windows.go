@@ -1,0 +1,4 @@
+package signed
+
+// private says that modes tell who may read a file.
+const private = false
