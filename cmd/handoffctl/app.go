@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"handoffd/cmd/handoffctl/continuity"
 	"handoffd/daemon/client"
 	"handoffd/daemon/control"
 	"handoffd/daemon/logging"
@@ -46,6 +47,10 @@ func (a *app) run(ctx context.Context, args []string) int {
 	err := missingValue(root, args)
 	if err == nil {
 		err = usage(root.ExecuteContext(ctx))
+	}
+	var said printed
+	if verb := continuity.At(root, args); verb != "" && !errors.As(err, &said) {
+		err = continuity.Operational(verb, args, err)
 	}
 	if a.made != nil {
 		if a.made.Skew != "" {

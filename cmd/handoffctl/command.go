@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"handoffd/cmd/handoffctl/continuity"
 	"handoffd/engine/fault"
 )
 
@@ -33,7 +34,7 @@ func (a *app) command() *cobra.Command {
 		c.GroupID = "engine"
 		root.AddCommand(c)
 	}
-	for _, c := range []*cobra.Command{a.verifyGate(), a.promote(), a.merge(), a.federate(), a.dispatch(), a.improve(), a.gateway()} {
+	for _, c := range []*cobra.Command{a.verifyGate(), a.promote(), a.merge(), a.federate(), a.dispatch(), a.improve(), a.gateway(), a.continuity()} {
 		c.GroupID = "runtime"
 		root.AddCommand(c)
 	}
@@ -44,6 +45,24 @@ func (a *app) command() *cobra.Command {
 	a.handoffAlias(root)
 	root.SetHelpFunc(help)
 	return root
+}
+
+// continuity is the command of context continuity.
+func (a *app) continuity() *cobra.Command {
+	return continuity.Command(&continuity.Shell{
+		In: a.in, CWD: a.cwd, Client: a.client, Object: a.object, Line: a.line,
+		Answer: func(raw []byte) (bool, error) {
+			if !a.json {
+				return false, nil
+			}
+			_, err := a.out.Write(raw)
+			return true, err
+		},
+		Printed: func(err error) error { return printed{err} },
+		Exit: func(c *cobra.Command, kinds ...fault.Kind) {
+			c.Annotations = map[string]string{exitKey: fault.ExitHelp(kinds...)}
+		},
+	})
 }
 
 // exits notes the kinds a verb can fail with, beyond those that all can.

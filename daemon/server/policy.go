@@ -2,14 +2,19 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"path/filepath"
 
+	"handoffd/daemon/continuity"
 	"handoffd/daemon/control"
 	"handoffd/engine/fault"
+	"handoffd/engine/session"
+	"handoffd/engine/store"
 	"handoffd/policy/checkpoint"
 	"handoffd/policy/execute"
+	"handoffd/policy/gate"
 	"handoffd/policy/permission"
 )
 
@@ -256,4 +261,52 @@ func (s *Server) runtimeStatus(_ context.Context, q control.JobStatusRequest) (c
 		a.Total = &st.Total
 	}
 	return a, err
+}
+
+// continuity is the process that the verbs of context continuity run in.
+func (s *Server) continuity() continuity.Project {
+	p := continuity.Project{Now: s.Now}
+	if s.Gateway != nil {
+		p.Private, p.CWD, p.Getenv = true, s.Gateway.CWD, s.Gateway.Getenv
+	}
+	return p
+}
+
+// contextual makes a route of a verb of context continuity.
+func contextual[Q, A any](verb func(continuity.Project, context.Context, Q) (A, error)) route {
+	return route{methods: []string{http.MethodPost}, serve: answer(func(s *Server, ctx context.Context, q Q) (A, error) {
+		a, err := verb(s.continuity(), ctx, q)
+		var half *continuity.Answered
+		if errors.As(err, &half) {
+			err = &partial{half.Err, half.Answer}
+		}
+		return a, err
+	})}
+}
+
+// contextRoutes are the verbs of context continuity.
+func contextRoutes() map[string]route {
+	return map[string]route{
+		control.ContextBands: {methods: []string{http.MethodPost}, serve: answer((*Server).contextBands)},
+		control.ContextGate: contextual(func(p continuity.Project, _ context.Context, q control.ContextGateRequest) (gate.Verdict, error) {
+			return p.Gate(q)
+		}),
+		control.ContextWrite:    contextual(continuity.Project.Write),
+		control.ContextResume:   contextual(continuity.Project.Resume),
+		control.ContextBypass:   contextual(continuity.Project.Bypass),
+		control.ContextRepair:   contextual(continuity.Project.Repair),
+		control.ContextUnlock:   contextual(continuity.Project.Unlock),
+		control.ContextContinue: contextual(continuity.Project.Continue),
+	}
+}
+
+func (s *Server) contextBands(_ context.Context, q control.BandsRequest) (control.BandsAnswer, error) {
+	return s.continuity().Bands(q, func(id string) (*session.Manifest, error) {
+		e, err := s.find(id)
+		if err != nil {
+			return nil, err
+		}
+		m, _, err := store.ReadManifest(s.Store.SessionDir(e.Project, e.ID))
+		return m, err
+	})
 }

@@ -112,8 +112,10 @@ func routes() map[string]route {
 	} {
 		t[control.Prefix+verb] = r
 	}
-	for verb, r := range policyRoutes() {
-		t[control.Prefix+verb] = r
+	for _, more := range []map[string]route{policyRoutes(), contextRoutes()} {
+		for verb, r := range more {
+			t[control.Prefix+verb] = r
+		}
 	}
 	return t
 }
