@@ -39,7 +39,7 @@ type Finished struct {
 
 // secrets are names in the environment that no child is given: the key that
 // signs continuations.
-var secrets = []string{"ADLC_MANIFEST_KEY"}
+var secrets = []string{"ADLC_MANIFEST_KEY", "ADLC_ADMIN_KEY"}
 
 // Scrub returns an environment without what no child is given.
 func Scrub(env []string) []string {

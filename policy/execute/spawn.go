@@ -134,7 +134,12 @@ func (r *Runner) spawn(ctx context.Context, d permission.Decision, path string, 
 		go stdout.follow()
 		go stderr.follow()
 	}
+	rule := r.rule()
 	end, confined, err := c.run(limited, r.cage(d, path, private), started)
+	if aside := rule.restore(); aside != "" {
+		rec.Set("policy_restored", true)
+		rec.Set("policy_of_child", aside)
+	}
 	rec.Set("ended", stamp(r.Records.now()))
 	if err != nil {
 		stdout.discard()
