@@ -96,7 +96,7 @@ func Run(req Request) (*Result, error) {
 		return &Result{State: req.State, End: req.State, Source: p.index, Pending: src.Bytes - src.Cursor.Offset}, nil
 	}
 	traits := req.Format.Traits()
-	p.byID, p.own = traits.Identity == harness.ByID, traits.OwnSeq && p.index == 0
+	p.byID, p.own = traits.Identity == harness.ByID, traits.OwnSeq && p.index == 0 && !p.st.Guests
 	whole := traits.Container.Whole() || src.Rewritten && !p.byID
 	if rel == other || whole {
 		p.rereading = true

@@ -28,6 +28,9 @@ type State struct {
 	// its call; at most maxCalls.
 	Calls   []call   `json:"calls,omitempty"`
 	Sources []Source `json:"sources"`
+	// Guests says that turns came from elsewhere: no source numbers the
+	// session's turns any more.
+	Guests bool `json:"guests,omitzero"`
 }
 
 // call is a tool call whose result may still come.

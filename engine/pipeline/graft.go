@@ -83,6 +83,7 @@ func (b *Builder) graft(ctx context.Context, l *loaded, g Graft) (*Result, error
 		observer: observer{j: j, digest: l.digest.Clone(), l: l, bare: g.Bare && (l.isNew() || bare(l.m)) && contract.Block == ""},
 		state:    l.state.Clone(),
 	}
+	w.state.Guests = true
 	if err := w.begin(); err != nil {
 		return nil, err
 	}

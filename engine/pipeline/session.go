@@ -88,6 +88,7 @@ func (b *Builder) load(loc store.Location, hint harness.Format) (*loaded, error)
 	}
 	if session.Sealed(raw) != nil {
 		// What it says of promotion is not to be sealed anew.
+		m.Salvaged = m.Revisions + 1 // and that it was altered is said for ever
 		m.PromotedAt, m.PromotedBy, m.PromotedGate, m.PromotedStale = "", "", "", false
 		return b.salvage(loc, dir, m, hint, "manifest altered")
 	}

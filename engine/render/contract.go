@@ -94,9 +94,18 @@ func findContract(text string) (ours bool, start int, closed bool) {
 	)
 	start = -1
 	for line := range strings.Lines(text) {
+		at := pos
 		pos += len(line)
 		line = strings.TrimRight(line, "\r\n")
 		inside := f.line(line)
+		if ours && !inside && line != contractHeading && likeHeading(line) {
+			// An editor touched it. Outside of fences nobody writes one like
+			// it but us and whoever edits the brief.
+			if i := strings.IndexByte(line, '\r'); i >= 0 {
+				return true, at + i + 1, false
+			}
+			return true, pos, false
+		}
 		switch {
 		case preamble && line == dataLine:
 			ours = true
@@ -123,6 +132,20 @@ func findContract(text string) (ours bool, start int, closed bool) {
 		return ours, -1, false
 	}
 	return ours, start, closed
+}
+
+// likeHeading reports whether a line is the contract's heading as somebody may
+// have left it: with another level, letter case, ending or dash.
+func likeHeading(line string) bool {
+	line, _, _ = strings.Cut(line, "\r")
+	text := strings.TrimLeft(line, " ")
+	rest := strings.TrimLeft(text, "#")
+	level := len(text) - len(rest)
+	if len(line)-len(text) > 3 || level == 0 || level > 6 {
+		return false
+	}
+	words := strings.Fields(strings.ToLower(rest))
+	return len(words) >= 2 && words[0] == "evidence" && words[1] == "contract"
 }
 
 // untouched returns the contract of a section whose last line is the footer

@@ -31,6 +31,7 @@ func TestGateOfContract(t *testing.T) {
 		{"placeholder", six + "RESULT: DONE\nEVIDENCE: N/A", true, false},
 		{"placeholder with a dot", six + "RESULT: DONE\nEVIDENCE: none.", true, false},
 		{"spaces that do not look like some", six + "RESULT: DONE\nEVIDENCE: \u200b\u00a0", true, false},
+		{"fillers that count as letters", six + "RESULT: DONE\nEVIDENCE: \u3164\u115f", true, false},
 		{"said twice, once without", six + "RESULT: PARTIAL\nRESULT: DONE\nEVIDENCE:", true, false},
 		{"given twice", six + "RESULT: DONE\nEVIDENCE:\nEVIDENCE: log", true, true},
 		{"not done", six + "RESULT: not done\nEVIDENCE:", true, true},

@@ -227,7 +227,7 @@ func (r *Report) appended(dir string, m *session.Manifest) {
 		}
 	}
 	if m.Salvaged > 0 {
-		r.unproved("timeline", fmt.Sprintf("damaged and taken over as found at revision %d", m.Salvaged))
+		r.unproved("history", fmt.Sprintf("damaged and taken over as found at revision %d", m.Salvaged))
 	}
 	if m.State != "" {
 		got, _, err := hashFile(filepath.Join(dir, m.State), -1)
