@@ -162,6 +162,7 @@ func (s *Server) dispatch(ctx context.Context, q control.DispatchRequest) (contr
 		if a.Status != verb.Uncertain {
 			a.Status = "FAILED"
 		}
+		a.Reason = err.Error()
 		return a, &partial{err, a}
 	case err != nil:
 		return a, err

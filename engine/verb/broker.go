@@ -132,8 +132,7 @@ func once(ctx context.Context, b *pipeline.Builder, e index.Entry, q Dispatch, s
 	}
 	s.Output, err = send()
 	var never *notStarted
-	var no *refused
-	if errors.As(err, &never) || errors.As(err, &no) {
+	if errors.As(err, &never) {
 		return s, errors.Join(err, finish(ctx, b, e, s.Record, nil))
 	}
 	if err != nil {

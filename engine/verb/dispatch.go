@@ -163,7 +163,7 @@ func ask(ctx context.Context, out Outside, dir string, argv []string) (jsontext.
 	case ran.TimedOut:
 		return nil, fault.New(fault.Internal, "the broker did not answer in time")
 	case ran.Exit != 0:
-		return nil, &refused{fault.New(fault.Internal, "the broker failed with status %d: %s", ran.Exit, lastLine(ran.Stderr))}
+		return nil, fault.New(fault.Internal, "the broker failed with status %d: %s", ran.Exit, lastLine(ran.Stderr))
 	case ran.Cut:
 		return nil, fault.New(fault.Internal, "the broker answered with more than is read")
 	}
@@ -175,17 +175,13 @@ func ask(ctx context.Context, out Outside, dir string, argv []string) (jsontext.
 	return v, err
 }
 
-// notStarted is a broker that never ran, refused one that says that it did
-// nothing. All other failures leave open what it did.
+// notStarted is a broker that never ran. All other failures leave open what it
+// did, also one that ended with an error: it may have enqueued the request
+// before.
 type notStarted struct{ error }
 
 // Unwrap returns the cause.
 func (n *notStarted) Unwrap() error { return n.error }
-
-type refused struct{ error }
-
-// Unwrap returns the cause.
-func (r *refused) Unwrap() error { return r.error }
 
 func absolute(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {

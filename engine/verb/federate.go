@@ -215,6 +215,12 @@ func (x *visit) find() error {
 	if at < 0 && len(same) == 1 && unique(theirs.Session) {
 		at = 0
 	}
+	if at < 0 { // moved to another project on one side
+		at = slices.IndexFunc(same, func(e index.Entry) bool {
+			m, _, err := store.ReadManifest(x.b.Store.SessionDir(e.Project, e.ID))
+			return err == nil && m.CreatedAt == theirs.CreatedAt
+		})
+	}
 	if at < 0 {
 		x.loc, err = x.b.Place(project, x.s.Dir, theirs.Session)
 		return err

@@ -201,7 +201,7 @@ func mergeTarget(b *pipeline.Builder, id, project string, parts [2]part) (store.
 		if err != nil {
 			continue
 		}
-		if slices.Equal(m.MergedFrom, []string{parts[0].m.Session, parts[1].m.Session}) {
+		if slices.Equal(m.MergedFrom, []string{parts[0].m.Session, parts[1].m.Session}) && sameParts(b, m, parts) {
 			return e.Location(), m, nil
 		}
 	}
@@ -210,6 +210,22 @@ func mergeTarget(b *pipeline.Builder, id, project string, parts [2]part) (store.
 		return loc, nil, fault.New(fault.Exists, "%s is another session: %s", dir, m.Session)
 	}
 	return loc, nil, nil
+}
+
+// sameParts reports whether a merge was made of these parts. Ids alone tell it
+// unless several sessions have one; a part may have been renamed since.
+func sameParts(b *pipeline.Builder, m *session.Manifest, parts [2]part) bool {
+	if len(m.MergedInputs) != len(parts) {
+		return true
+	}
+	for i, p := range parts {
+		project, _, _ := strings.Cut(p.name, "/")
+		same, err := b.Index.ByID(p.m.Session)
+		if err == nil && len(same) > 1 && m.MergedInputs[i].Project != project {
+			return false
+		}
+	}
+	return true
 }
 
 // setAsideDamaged moves an earlier merge away that is not as it was committed:

@@ -165,7 +165,7 @@ func TestOnce(t *testing.T) {
 		again  bool // asked again by the next request
 	}{
 		{"never started", func() (verb.Ran, error) { return verb.Ran{}, errors.New("no such program") }, true},
-		{"said no", func() (verb.Ran, error) { return verb.Ran{Exit: 1, Stderr: []byte("full")}, nil }, true},
+		{"said no", func() (verb.Ran, error) { return verb.Ran{Exit: 1, Stderr: []byte("full")}, nil }, false},
 		{"too slow", func() (verb.Ran, error) { return verb.Ran{Exit: -1, TimedOut: true}, nil }, false},
 		{"no JSON", func() (verb.Ran, error) { return verb.Ran{Stdout: []byte("queued")}, nil }, false},
 		{"two documents", func() (verb.Ran, error) { return verb.Ran{Stdout: []byte("{} {}")}, nil }, false},
