@@ -84,6 +84,8 @@ type Outside interface {
 
 // Ran is what running a program came to.
 type Ran struct {
+	// Started says that it ran at all, whatever became of it.
+	Started        bool
 	Stdout, Stderr []byte
 	Exit           int
 	TimedOut       bool
@@ -119,7 +121,7 @@ func Send(ctx context.Context, b *pipeline.Builder, e index.Entry, q Dispatch, o
 	s := Sent{Status: DryRun, Envelope: Envelope{
 		FromHandoff: m.Session, Project: m.Project, Role: q.Role, ParentTaskID: q.Parent, Objective: redact.Text(q.Task),
 		Evidence: m.ManifestSHA256, Requirements: []string{"verified-handoff"}, BrokerMode: modeDryRun,
-		DispatchedAt: now.UTC().Format("2006-01-02T15:04:05.000Z"), HandoffDir: absolute(dir),
+		DispatchedAt: pipeline.StampTime(now), HandoffDir: absolute(dir),
 	}}
 	if s.Envelope.Role == "" {
 		s.Envelope.Role = DefaultRole
@@ -158,6 +160,8 @@ func fullGate(s store.Store, loc store.Location) error {
 func ask(ctx context.Context, out Outside, dir string, argv []string) (jsontext.Value, error) {
 	ran, err := out.Run(ctx, dir, argv)
 	switch {
+	case err != nil && ran.Started:
+		return nil, fmt.Errorf("ask the broker: %w", err)
 	case err != nil:
 		return nil, &notStarted{fmt.Errorf("start the broker: %w", err)}
 	case ran.TimedOut:

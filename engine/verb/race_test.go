@@ -137,7 +137,7 @@ func TestOnce(t *testing.T) {
 	send := func(w *world, task string) (verb.Sent, error) {
 		return verb.Send(context.Background(), m.b, e, verb.Dispatch{Task: task, Broker: broker, Live: true, Once: true}, w, time.Now())
 	}
-	good := func() (verb.Ran, error) { return verb.Ran{Stdout: []byte(`{"id": 7}`)}, nil }
+	good := func() (verb.Ran, error) { return verb.Ran{Started: true, Stdout: []byte(`{"id": 7}`)}, nil }
 
 	w := &world{answer: good}
 	var wg sync.WaitGroup
@@ -165,12 +165,13 @@ func TestOnce(t *testing.T) {
 		again  bool // asked again by the next request
 	}{
 		{"never started", func() (verb.Ran, error) { return verb.Ran{}, errors.New("no such program") }, true},
-		{"said no", func() (verb.Ran, error) { return verb.Ran{Exit: 1, Stderr: []byte("full")}, nil }, false},
-		{"too slow", func() (verb.Ran, error) { return verb.Ran{Exit: -1, TimedOut: true}, nil }, false},
-		{"no JSON", func() (verb.Ran, error) { return verb.Ran{Stdout: []byte("queued")}, nil }, false},
-		{"two documents", func() (verb.Ran, error) { return verb.Ran{Stdout: []byte("{} {}")}, nil }, false},
-		{"nothing", func() (verb.Ran, error) { return verb.Ran{}, nil }, false},
-		{"too much", func() (verb.Ran, error) { return verb.Ran{Stdout: []byte("{}"), Cut: true}, nil }, false},
+		{"said no", func() (verb.Ran, error) { return verb.Ran{Started: true, Exit: 1, Stderr: []byte("full")}, nil }, false},
+		{"too slow", func() (verb.Ran, error) { return verb.Ran{Started: true, Exit: -1, TimedOut: true}, nil }, false},
+		{"no JSON", func() (verb.Ran, error) { return verb.Ran{Started: true, Stdout: []byte("queued")}, nil }, false},
+		{"two documents", func() (verb.Ran, error) { return verb.Ran{Started: true, Stdout: []byte("{} {}")}, nil }, false},
+		{"interrupted", func() (verb.Ran, error) { return verb.Ran{Started: true}, context.Canceled }, false},
+		{"nothing", func() (verb.Ran, error) { return verb.Ran{Started: true}, nil }, false},
+		{"too much", func() (verb.Ran, error) { return verb.Ran{Started: true, Stdout: []byte("{}"), Cut: true}, nil }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if _, err := send(&world{answer: c.answer}, c.name); err == nil {
@@ -208,7 +209,7 @@ func TestOnceKilled(t *testing.T) {
 		}
 		broker := t.TempDir()
 		write(t, filepath.Join(broker, "runtime", "request-child-worker.mjs"), "")
-		w := &world{answer: func() (verb.Ran, error) { return verb.Ran{Stdout: jsontext.Value("{}")}, nil }}
+		w := &world{answer: func() (verb.Ran, error) { return verb.Ran{Started: true, Stdout: jsontext.Value("{}")}, nil }}
 		send := func() (verb.Sent, error) {
 			return verb.Send(context.Background(), m.b, e, verb.Dispatch{Task: "x", Broker: broker, Live: true, Once: true}, w, time.Now())
 		}

@@ -31,6 +31,8 @@ type Command struct {
 
 // Finished is what a command came to.
 type Finished struct {
+	// Started says that the program ran at all, whatever became of it.
+	Started        bool
 	Stdout, Stderr []byte
 	Exit           int // -1 when a signal ended it
 	TimedOut       bool
@@ -71,7 +73,8 @@ func (c Command) Run(ctx context.Context, g *permission.Guard) (Finished, error)
 	}
 	err := cmd.Wait()
 	f := Finished{
-		Stdout: stdout.data, Stderr: stderr.data, Exit: cmd.ProcessState.ExitCode(), Cut: stdout.cut,
+		Started: true,
+		Stdout:  stdout.data, Stderr: stderr.data, Exit: cmd.ProcessState.ExitCode(), Cut: stdout.cut,
 		TimedOut: ctx.Err() == nil && limited.Err() != nil && cmd.ProcessState.ExitCode() != 0,
 	}
 	var exit *exec.ExitError
