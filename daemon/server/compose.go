@@ -13,15 +13,9 @@ import (
 	"handoffd/engine/federate"
 	"handoffd/engine/index"
 	"handoffd/engine/safefile"
-	"handoffd/engine/session"
 	"handoffd/engine/store"
 	"handoffd/engine/verb"
 )
-
-func (s *Server) manifest(e index.Entry) (*session.Manifest, error) {
-	m, _, err := store.ReadManifest(s.Store.SessionDir(e.Project, e.ID))
-	return m, err
-}
 
 func (s *Server) merge(ctx context.Context, q control.MergeRequest) (control.MergeAnswer, error) {
 	if q.A == "" || q.B == "" {

@@ -9,7 +9,6 @@ import (
 
 	"handoffd/daemon/control"
 	"handoffd/engine/fault"
-	"handoffd/engine/store"
 )
 
 func (s *Server) version(_ context.Context, _ struct{}) (control.VersionAnswer, error) {
@@ -81,7 +80,7 @@ func (s *Server) poked(q control.PokeRequest) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, _, err := store.ReadManifest(s.Store.SessionDir(e.Project, e.ID))
+	m, err := s.manifest(e)
 	if err != nil {
 		return nil, err
 	}

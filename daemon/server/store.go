@@ -13,6 +13,7 @@ import (
 	"handoffd/daemon/control"
 	"handoffd/engine/fault"
 	"handoffd/engine/index"
+	"handoffd/engine/session"
 	"handoffd/engine/store"
 	"handoffd/engine/verb"
 )
@@ -34,6 +35,12 @@ func (s *Server) config(_ context.Context, q control.ConfigRequest) (control.Con
 	a.Root, a.Source, a.File, a.Schema = r.Root, string(r.RootSource), r.File, r.Schema
 	a.Project, a.Linking = r.ProjectName, r.LinkingEnabled
 	return a, nil
+}
+
+// manifest reads what is committed of a session.
+func (s *Server) manifest(e index.Entry) (*session.Manifest, error) {
+	m, _, err := store.ReadManifest(s.Store.SessionDir(e.Project, e.ID))
+	return m, err
 }
 
 // index writes INDEX.json again from every manifest, and says which sessions

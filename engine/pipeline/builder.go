@@ -69,9 +69,9 @@ func New(s store.Store, opt Options) *Builder {
 	}
 }
 
-// stampTime is the form of every time that we write: as JavaScript's
+// StampTime is the form of every time that we write: as JavaScript's
 // toISOString.
-func stampTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+func StampTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
 // Lock takes the lock of a session by its id.
 func (b *Builder) Lock(ctx context.Context, id string) (*safefile.Lock, error) {

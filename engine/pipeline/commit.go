@@ -103,8 +103,8 @@ func (c *commit) inspect() (contract render.Contract, edited bool, damaged []str
 	}
 	contract = l.contract
 	for _, a := range l.m.Renders {
-		raw, err := safefile.ReadSmall(filepath.Join(l.dir, a.Name), maxRender)
-		if err == nil && l.untouched(raw, a) {
+		raw, err := safefile.ReadSmall(filepath.Join(l.dir, a.Name), store.MaxRender)
+		if err == nil && asCommitted(raw, l.m, a) {
 			continue
 		}
 		if a.Name == store.BriefName {
@@ -120,11 +120,9 @@ func (c *commit) inspect() (contract render.Contract, edited bool, damaged []str
 	return contract, edited, damaged
 }
 
-const maxRender = 64 << 20
-
-// untouched reports whether a render is as it was committed.
-func (l *loaded) untouched(raw []byte, a session.Artifact) bool {
-	return seal.Sum(bytes.ReplaceAll(raw, []byte(l.m.ManifestSHA256), []byte(seal.Zero))) == a.SHA256
+// asCommitted reports whether a render is that of the manifest.
+func asCommitted(raw []byte, m *session.Manifest, a session.Artifact) bool {
+	return seal.Sum(bytes.ReplaceAll(raw, []byte(m.ManifestSHA256), []byte(seal.Zero))) == a.SHA256
 }
 
 // written returns the contract of a brief that is not as committed, and
@@ -148,8 +146,8 @@ func (l *loaded) current() render.Contract {
 	if !ok {
 		return l.contract
 	}
-	raw, err := safefile.ReadSmall(filepath.Join(l.dir, a.Name), maxRender)
-	if err == nil && l.untouched(raw, a) {
+	raw, err := safefile.ReadSmall(filepath.Join(l.dir, a.Name), store.MaxRender)
+	if err == nil && asCommitted(raw, l.m, a) {
 		return l.contract
 	}
 	c, _ := l.written(raw, err)
@@ -308,7 +306,7 @@ func (c *commit) describe(m *session.Manifest, committed []session.Artifact, con
 	m.Project = c.l.loc.Project
 	m.Watermark = end.Watermark
 	m.Revisions++
-	m.UpdatedAt = stampTime(c.b.opt.Now())
+	m.UpdatedAt = StampTime(c.b.opt.Now())
 	m.TurnCount = end.Counts.Total()
 	m.Counts = session.Counts{User: end.Counts.User, Agent: end.Counts.Agent, Thought: end.Counts.Thought, Tool: end.Counts.Tool}
 	m.Provisional = c.res.Provisional

@@ -134,7 +134,7 @@ func (b *Builder) grafted(ctx context.Context, l *loaded, w *writer, settled *in
 	next.Meta = w.state.Meta
 	next.Watermark = w.state.Watermark
 	next.Revisions++
-	next.UpdatedAt = stampTime(b.opt.Now())
+	next.UpdatedAt = StampTime(b.opt.Now())
 	next.TurnCount = counts.Total()
 	next.Counts = session.Counts{User: counts.User, Agent: counts.Agent, Thought: counts.Thought, Tool: counts.Tool}
 	next.Provisional = tail

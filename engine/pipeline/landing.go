@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -93,18 +92,14 @@ func outdate(old, now *session.Manifest) {
 // group, the manifest last: its rename is the commit. A bare session has no
 // renders.
 func (b *Builder) publish(g *safefile.Group, dir string, m *session.Manifest, d *render.Digest, contract render.Contract, bare bool) error {
-	m.Renders = nil
-	if bare {
-		raw, err := session.Encode(m)
-		if err != nil {
+	var files []rendered
+	var err error
+	if !bare {
+		if files, err = b.smallRenders(m, d, contract); err != nil {
 			return err
 		}
-		return g.Replace(filepath.Join(dir, store.ManifestName), raw)
 	}
-	files, err := b.smallRenders(m, d, contract)
-	if err != nil {
-		return err
-	}
+	m.Renders = nil
 	for _, f := range files {
 		m.Renders = append(m.Renders, f.artifact())
 	}
@@ -135,7 +130,7 @@ func (b *Builder) Recover(loc store.Location) error {
 // is missing nothing is touched, and the old revision stands.
 func rollForward(dir string) (done bool, err error) {
 	staged := filepath.Join(dir, store.ManifestName)
-	raw, err := safefile.ReadSmall(safefile.TempName(staged), maxRender)
+	raw, err := safefile.ReadSmall(safefile.TempName(staged), store.MaxRender)
 	if err != nil || session.Sealed(raw) != nil {
 		return false, nil
 	}
@@ -159,7 +154,7 @@ func rollForward(dir string) (done bool, err error) {
 		return false
 	}
 	ok := next.State == "" || place(next.State, func(path string) bool {
-		raw, err := safefile.ReadSmall(path, maxRender)
+		raw, err := safefile.ReadSmall(path, store.MaxRender)
 		return err == nil && seal.Sum(raw) == next.StateSHA256
 	})
 	for _, a := range next.Committed {
@@ -169,8 +164,8 @@ func rollForward(dir string) (done bool, err error) {
 	}
 	for _, a := range next.Renders {
 		ok = ok && place(a.Name, func(path string) bool {
-			raw, err := safefile.ReadSmall(path, maxRender)
-			return err == nil && seal.Sum(bytes.ReplaceAll(raw, []byte(next.ManifestSHA256), []byte(seal.Zero))) == a.SHA256
+			raw, err := safefile.ReadSmall(path, store.MaxRender)
+			return err == nil && asCommitted(raw, next, a)
 		})
 	}
 	if !ok {

@@ -108,7 +108,7 @@ func (n *notes) write(changed []index.Entry, gone []store.Location) error {
 
 // objective reads a session's objective from its summary.
 func (n *notes) objective(e index.Entry) string {
-	raw, err := safefile.ReadSmall(filepath.Join(n.b.Store.SessionDir(e.Project, e.ID), store.SummaryName), maxRender)
+	raw, err := safefile.ReadSmall(filepath.Join(n.b.Store.SessionDir(e.Project, e.ID), store.SummaryName), store.MaxRender)
 	if err != nil {
 		return ""
 	}
@@ -199,7 +199,7 @@ func setLine(page []byte, dir, line string) []byte {
 }
 
 func readOptional(path string) ([]byte, error) {
-	raw, err := safefile.ReadSmall(path, maxRender)
+	raw, err := safefile.ReadSmall(path, store.MaxRender)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

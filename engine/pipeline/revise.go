@@ -56,7 +56,7 @@ func (b *Builder) ReviseWith(ctx context.Context, from store.Location, r Revisio
 	next.EvidenceContractSHA256 = contract.SHA256
 	r.Change(&next)
 	next.Revisions++
-	next.UpdatedAt = stampTime(b.opt.Now())
+	next.UpdatedAt = StampTime(b.opt.Now())
 	outdate(l.m, &next)
 	if err := b.recommit(l, &next, contract, r.Backup); err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ type rebuilt struct {
 // hint is then the format of the source that is about to be read, if any.
 func (b *Builder) salvage(loc store.Location, dir string, m *session.Manifest, hint harness.Format, why string) (*loaded, error) {
 	if m == nil {
-		m = &session.Manifest{Session: loc.Dir, Project: loc.Project, CreatedAt: stampTime(b.opt.Now()), Schema: 1}
+		m = &session.Manifest{Session: loc.Dir, Project: loc.Project, CreatedAt: StampTime(b.opt.Now()), Schema: 1}
 		if err := sourcesOf(dir, m, hint); err != nil {
 			return nil, err
 		}

@@ -140,7 +140,7 @@ func (b *Builder) fresh(loc store.Location, id string, meta session.Meta) (*load
 	}
 	return &loaded{
 		loc: loc, dir: dir, unborn: true,
-		m:     &session.Manifest{Session: id, Project: loc.Project, CreatedAt: stampTime(b.opt.Now()), Schema: 1},
+		m:     &session.Manifest{Session: id, Project: loc.Project, CreatedAt: StampTime(b.opt.Now()), Schema: 1},
 		state: ingest.New(meta), digest: &render.Digest{}, end: &render.Digest{},
 		followers: map[int]*harness.Follower{},
 	}, nil

@@ -42,6 +42,9 @@ const (
 	DirtyName   = ".locks/index.dirty"
 )
 
+// MaxRender bounds what is read of a render or a manifest as a whole, in bytes.
+const MaxRender = 64 << 20
+
 // Store is a handoff store. The zero value is not usable.
 type Store struct{ Root string }
 

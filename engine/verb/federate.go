@@ -287,16 +287,7 @@ func (x *visit) compare() error {
 // mine iterates the turns that are here.
 func (x *visit) mine(decided bool) iter.Seq2[turn.Turn, error] {
 	p := part{dir: x.dir, m: x.m}
-	return func(yield func(turn.Turn, error) bool) {
-		n, end := 0, x.m.TurnCount-x.m.Provisional
-		for t, err := range store.Turns(x.dir, p.timeline().Bytes) {
-			if n++; err != nil || (n <= end) == decided {
-				if !yield(t, err) || err != nil {
-					return
-				}
-			}
-		}
-	}
+	return p.captured(decided)
 }
 
 // contract decides which evidence contract stays: theirs where there is none
@@ -423,5 +414,5 @@ func (x *visit) describe(m *session.Manifest, theirs *session.Manifest, disputed
 	}
 	m.Imported = slices.DeleteFunc(slices.Clone(m.Imported), func(o session.Input) bool { return o.From == in.From })
 	m.Imported = append(m.Imported, in)
-	m.FederatedFrom, m.FederatedAt = x.root.Name, x.q.Now.UTC().Format("2006-01-02T15:04:05.000Z")
+	m.FederatedFrom, m.FederatedAt = x.root.Name, pipeline.StampTime(x.q.Now)
 }

@@ -67,9 +67,6 @@ func Shortfalls(ctx context.Context, b *pipeline.Builder) (scanned int, found []
 	return scanned, found, nil
 }
 
-// maxBrief bounds what is read as a brief, in bytes.
-const maxBrief = 64 << 20
-
 func shortfall(s store.Store, e index.Entry) (Candidate, error) {
 	c := Candidate{Project: e.Project, Session: e.UUID, Harness: e.Harness, Turns: e.Turns}
 	dir := s.SessionDir(e.Project, e.ID)
@@ -80,7 +77,7 @@ func shortfall(s store.Store, e index.Entry) (Candidate, error) {
 		return c, err
 	}
 	c.UserAgent = m.Counts.User + m.Counts.Agent
-	brief, err := safefile.ReadSmall(filepath.Join(dir, store.BriefName), maxBrief)
+	brief, err := safefile.ReadSmall(filepath.Join(dir, store.BriefName), store.MaxRender)
 	if errors.Is(err, fs.ErrNotExist) {
 		c.Lacks = append(c.Lacks, "brief")
 		return c, nil

@@ -48,7 +48,7 @@ func Promote(ctx context.Context, b *pipeline.Builder, e index.Entry, strict boo
 	if err := b.Index.Mark(ctx, loc); err != nil {
 		return p, err
 	}
-	at := now.UTC().Format("2006-01-02T15:04:05.000Z")
+	at := pipeline.StampTime(now)
 	m, err := b.ReviseWith(ctx, loc, pipeline.Revision{
 		To:     loc,
 		Backup: true,

@@ -3,8 +3,6 @@ package verb
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"errors"
-	"io/fs"
 	"iter"
 	"strconv"
 	"strings"
@@ -70,24 +68,29 @@ func alreadyMerged(s store.Store, loc store.Location, m *session.Manifest) (map[
 	if m == nil {
 		return have, nil
 	}
-	limit := int64(-1)
-	if a, ok := m.Artifact(store.TimelineName); ok {
-		limit = a.Bytes
-	}
-	left := m.TurnCount - m.Provisional
-	for t, err := range store.Turns(s.SessionDir(loc.Project, loc.Dir), limit) {
-		if errors.Is(err, fs.ErrNotExist) {
-			break // it is made again
-		}
+	p := part{dir: s.SessionDir(loc.Project, loc.Dir), m: m}
+	for t, err := range p.captured(true) {
 		if err != nil {
 			return nil, err
-		}
-		if left--; left < 0 {
-			break
 		}
 		have[placed(&t)]++
 	}
 	return have, nil
+}
+
+// captured iterates the turns of a part as they are: those that are decided, or
+// those that are not.
+func (p *part) captured(decided bool) iter.Seq2[turn.Turn, error] {
+	return func(yield func(turn.Turn, error) bool) {
+		n, end := 0, p.m.TurnCount-p.m.Provisional
+		for t, err := range store.Turns(p.dir, p.timeline().Bytes) {
+			if n++; err != nil || (n <= end) == decided {
+				if !yield(t, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
 }
 
 // each iterates the turns of a part, with their places; decided says which.

@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"bufio"
 	"errors"
 	"io/fs"
 	"os"
@@ -84,13 +83,13 @@ func Gate(s store.Store, loc store.Location) (Verdict, error) {
 	counted := Report{next: next}
 	counted.timeline(dir, m)
 	r.add("counts", reason(counted.Reason), "")
-	err = payloadParses(dir)
-	if err == nil && covers {
-		whole := Report{next: next}
+	whole := Report{next: next}
+	if covers {
 		whole.payload(dir, m)
-		err = reason(whole.Reason)
+	} else {
+		whole.foreignPayload(dir)
 	}
-	r.add("payload", err, "")
+	r.add("payload", reason(whole.Reason), "")
 	c, err := Written(dir)
 	if err == nil {
 		err = Complete(c)
@@ -107,25 +106,10 @@ func reason(text string) error {
 	return errors.New(text)
 }
 
-func payloadParses(dir string) error {
-	f, err := os.Open(filepath.Join(dir, store.PayloadName))
-	if errors.Is(err, fs.ErrNotExist) {
-		return errors.New(store.PayloadName + " missing")
-	}
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return parses(bufio.NewReader(f))
-}
-
-// maxBrief bounds what is read as a brief, in bytes.
-const maxBrief = 64 << 20
-
 // Written returns the contract as it stands in the brief, none when there is
 // no brief.
 func Written(dir string) (render.Contract, error) {
-	brief, err := safefile.ReadSmall(filepath.Join(dir, store.BriefName), maxBrief)
+	brief, err := safefile.ReadSmall(filepath.Join(dir, store.BriefName), store.MaxRender)
 	if errors.Is(err, fs.ErrNotExist) {
 		return render.Contract{}, errors.New(store.BriefName + " missing")
 	}

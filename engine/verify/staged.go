@@ -18,7 +18,7 @@ const interrupted = "belongs to a revision whose commit was cut short; the next 
 // staged returns the manifest of a commit that was cut short, nil if there is
 // none.
 func staged(dir string, m *session.Manifest) *session.Manifest {
-	raw, err := safefile.ReadSmall(safefile.TempName(filepath.Join(dir, store.ManifestName)), 64<<20)
+	raw, err := safefile.ReadSmall(safefile.TempName(filepath.Join(dir, store.ManifestName)), store.MaxRender)
 	if err != nil || session.Sealed(raw) != nil {
 		return nil
 	}

@@ -244,7 +244,7 @@ func (r *Report) appended(dir string, m *session.Manifest) {
 // zeros in place of the manifest's own.
 func (r *Report) renders(dir string, m *session.Manifest) {
 	for _, a := range m.Renders {
-		raw, err := safefile.ReadSmall(filepath.Join(dir, a.Name), 64<<20)
+		raw, err := safefile.ReadSmall(filepath.Join(dir, a.Name), store.MaxRender)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			err = fmt.Errorf("%s missing", a.Name)
